@@ -1,0 +1,56 @@
+"""Where and with what a figure was measured: goes into every result file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = ("focalsweep", "torch", "numpy", "scipy", "scikit-image", "triton")
+
+
+def describe(device: torch.device, seed: int) -> dict[str, Any]:
+    """Machine, versions, seed and commit."""
+    machine: dict[str, Any] = {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    if device.type == "cuda":
+        machine["gpu"] = torch.cuda.get_device_name(device)
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+    return {"machine": machine, "versions": versions, "seed": seed, "commit": _commit()}
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    if package == "torch":
+        return torch.__version__
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the source tree that this code runs from, with a + where it has changes; None outside of one."""
+    here = Path(__file__).resolve().parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

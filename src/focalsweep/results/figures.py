@@ -1,0 +1,43 @@
+"""Pictures for people: depth in colour, with its scale in metres."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+
+from focalsweep.results.result import Array
+
+
+def depth_picture(depth: Array, title: str | None = None) -> bytes:
+    """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    inverse = 1 / depth
+    near, far = np.quantile(inverse[np.isfinite(inverse)], [0.995, 0.005])
+    if near <= far:
+        near = far + 1e-6
+    height, width = depth.shape
+    inches = 6.0
+    figure = Figure(figsize=(inches * 1.18, inches * height / width + 0.1), dpi=max(100.0, min(300.0, width / inches)))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.01, 0.02, 0.82, 0.96 if title is None else 0.9))
+    image = axes.imshow(inverse, cmap="turbo", vmin=far, vmax=near, interpolation="nearest")
+    axes.set_axis_off()
+    if title:
+        axes.set_title(title)
+    ticks = np.linspace(near, far, 6)
+    bar = figure.colorbar(image, cax=figure.add_axes((0.85, 0.06, 0.03, 0.86)), ticks=ticks)
+    bar.ax.set_yticklabels([_metres(1 / tick if tick > 0 else np.inf) for tick in ticks])
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def _metres(value: float) -> str:
+    if not np.isfinite(value):
+        return "infinity"
+    if value < 0.01:
+        return f"{value * 1e3:.2f} mm"
+    return f"{value:.3g} m"

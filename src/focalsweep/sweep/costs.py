@@ -1,0 +1,353 @@
+"""Two answers to "do the frames agree at this depth": the paper's cost (Eqs. 5-9) and re-blur likelihood (ours).
+
+A cost turns the spectra of the frames and the blur of some planes (an even number of them) into one map for each plane
+(`evaluate`), then finishes a whole set of planes (`finish`). `volume.py` feeds it planes and tiles. On a GPU, where no
+gradient is asked for, `kernels.py` does the same in fewer passes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from focalsweep.optics.light import linear_to_srgb
+from focalsweep.optics.psf import Psf, find_psf
+from focalsweep.sweep.deconvolution import (
+    FourierGrid,
+    inverse_pairs,
+    latent_spectrum,
+    mirror_ends,
+    pack_pairs,
+    quadrant_functions,
+    squared_magnitude,
+    transfer_functions,
+    triton_serves,
+    unpack_pairs,
+    wiener_filter,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StackStatistics:
+    """What a cost must know of the whole stack before it looks at a part of it."""
+
+    noise_std: Tensor  # B
+    texture_power: Tensor  # B C: the prior power spectrum is texture_power / |f|^2
+
+
+class Cost(Protocol):
+    """Fields a cost has in common; see `PaperCost` and `ReblurCost`."""
+
+    @property
+    def psf(self) -> str | Psf: ...
+    @property
+    def reach_px(self) -> int: ...
+    def measure(self, images: Tensor) -> StackStatistics | None: ...
+    def encode(self, images: Tensor) -> Tensor: ...
+    def evaluate(
+        self, spectra: Tensor, coc_px: Tensor, grid: FourierGrid, area: tuple[int, int], statistics: Any
+    ) -> Tensor: ...
+    def finish(self, costs: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class PaperCost:
+    """The standard deviation over frames that were each deconvolved as if the plane were there (paper, Eqs. 5-9).
+
+    Args:
+        psf: "disk", "gaussian" or a callable.
+        balance: weight of the Laplacian regulariser.
+        neighbourhood_sigma_px: Gaussian neighbourhood of mean and deviation; 0 switches it off (paper, Fig. 5).
+        outlier_removal: bound the cost by tanh, f(c_max) = f_1.
+        normalise: per-pixel min-max over the planes.
+        display_encoded: work on sRGB values, as the paper and its code do, instead of linear light.
+    """
+
+    psf: str | Psf = "disk"
+    balance: float = 0.01
+    neighbourhood_sigma_px: float = 1.0
+    outlier_removal: bool = True
+    c_max: float = 0.3
+    f_1: float = 0.999
+    normalise: bool = True
+    display_encoded: bool = True
+
+    @property
+    def reach_px(self) -> int:
+        return 2 * gaussian_radius(self.neighbourhood_sigma_px)
+
+    def measure(self, images: Tensor) -> None:
+        return None
+
+    def encode(self, images: Tensor) -> Tensor:
+        return linear_to_srgb(images) if self.display_encoded else images
+
+    def evaluate(
+        self,
+        spectra: Tensor,  # B F C h w
+        coc_px: Tensor,  # B D F, signed; D even
+        grid: FourierGrid,
+        area: tuple[int, int],  # the part of the transform that is picture
+        statistics: None,
+    ) -> Tensor:  # B D H W
+        psf = find_psf(self.psf)
+        if _fused(psf, spectra, coc_px, area, self.reach_px):
+            from focalsweep.sweep import kernels
+
+            slope = _constants((self._slope if self.outlier_removal else 0.0,), spectra.device)
+            taps = _constants(gaussian_taps(self.neighbourhood_sigma_px), spectra.device)
+            otf = quadrant_functions(psf, coc_px, grid)
+            return kernels.paper_deviation(spectra, otf, self.balance * grid.squared_laplacian, area, taps, slope)
+        otf = transfer_functions(psf, coc_px, grid)
+        filters = pack_pairs(wiener_filter(otf, grid, self.balance))
+        sharp = inverse_pairs(filters[:, :, :, None] * spectra[:, None], area)  # B D/2 F C H W 2
+        mean, variance = _mean_and_variance(sharp, dim=2)
+        smooth_mean = gaussian_blur(mean, self.neighbourhood_sigma_px, dims=(-3, -2))
+        # The mean over frames of (I - mu)^2 is var + (mean - mu)^2: no difference of large squares.
+        deviation = variance + (mean - smooth_mean).square()
+        deviation = gaussian_blur(deviation, self.neighbourhood_sigma_px, dims=(-3, -2))
+        cost = unpack_pairs(_safe_sqrt(deviation).sum(2))
+        return torch.tanh(self._slope * cost) if self.outlier_removal else cost
+
+    @property
+    def _slope(self) -> float:
+        return math.log((1 + self.f_1) / (1 - self.f_1)) / (2 * self.c_max)
+
+    def finish(self, costs: Tensor) -> Tensor:
+        if not self.normalise:
+            return costs
+        if triton_serves(costs):
+            from focalsweep.sweep import kernels
+
+            return kernels.finish(costs.contiguous(), None)
+        low, high = costs.aminmax(dim=1, keepdim=True)
+        return (costs - low) / (high - low + 1e-8)
+
+
+@dataclass(frozen=True)
+class ReblurCost:
+    """The misfit of one latent sharp image, re-blurred, to all frames: -2 log likelihood of the depth.
+
+    For each plane, with H_i the OTF of frame i, S = texture_power / |f|^2 the prior, sigma the noise:
+
+        X = sum_i conj(H_i) I_i / (sum_i |H_i|^2 + sigma^2 / S)
+        E = gauss * [sum_i |h_i * x - i_i|^2 + |sqrt(sigma^2 / S) x|^2] / sigma^2, summed over channels
+
+    Args:
+        psf: "disk", "gaussian" or a callable.
+        window_sigma_px: the Gaussian window over which depth is taken as constant.
+        noise_std: of linear light; None estimates it from the stack.
+        prior_looseness: the prior power spectrum is taken this many times stronger than measured. Without the log
+            determinant a tight prior favours planes whose latent image is smooth; a loose one hardly takes sides.
+        log_determinant: add the term that completes the likelihood (it does not depend on the pixel).
+        squash: subtract each pixel's minimum over planes and map the excess to 0..1 by x / (x + squash_scale). The
+            scale survives: where there is no texture the result stays near 0. Off gives E itself.
+        squash_scale: the excess, in units of the noise variance, that maps to one half.
+    """
+
+    psf: str | Psf = "disk"
+    window_sigma_px: float = 2.0
+    noise_std: float | None = None
+    prior_looseness: float = 16.0
+    log_determinant: bool = False
+    squash: bool = True
+    squash_scale: float = 10.0
+
+    @property
+    def reach_px(self) -> int:
+        return gaussian_radius(self.window_sigma_px)
+
+    @property
+    def effective_pixels(self) -> float:
+        """How many independent pixels the window averages over: 1 / sum of its squared weights."""
+        taps = gaussian_taps(self.window_sigma_px)
+        return 1 / sum(tap * tap for tap in taps) ** 2
+
+    def measure(self, images: Tensor) -> StackStatistics:
+        return stack_statistics(images, self.noise_std)
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def damping(self, grid: FourierGrid, statistics: StackStatistics) -> Tensor:  # B C h w
+        """sigma^2 / S."""
+        strength = statistics.noise_std.square()[:, None] / (statistics.texture_power * self.prior_looseness)
+        return strength[..., None, None] * grid.squared
+
+    def evaluate(
+        self,
+        spectra: Tensor,  # B F C h w
+        coc_px: Tensor,  # B D F, signed; D even
+        grid: FourierGrid,
+        area: tuple[int, int],  # the part of the transform that is picture
+        statistics: StackStatistics,
+    ) -> Tensor:  # B D H W
+        psf = find_psf(self.psf)
+        damping = self.damping(grid, statistics)
+        precision = statistics.noise_std.square().reciprocal()
+        if not self.log_determinant and _fused(psf, spectra, coc_px, area, self.reach_px):
+            from focalsweep.sweep import kernels
+
+            taps = _constants(gaussian_taps(self.window_sigma_px), spectra.device)
+            factors = precision[:, None].repeat(1, coc_px.shape[1])
+            return kernels.reblur_energy(spectra, quadrant_functions(psf, coc_px, grid), damping, area, taps, factors)
+        otf = transfer_functions(psf, coc_px, grid)
+        latent = latent_spectrum(spectra, otf, damping)
+        prior = inverse_pairs(pack_pairs(latent) * damping.sqrt()[:, None], area)  # B D/2 C H W 2
+        # H x - I of the even plane + i times that of the odd one.
+        residual = otf[:, 0::2, :, None] * latent[:, 0::2, None]  # B D/2 F C h w
+        residual.addcmul_(1j * otf[:, 1::2, :, None], latent[:, 1::2, None]).sub_((1 + 1j) * spectra[:, None])
+        misfit = inverse_pairs(residual, area)  # B D/2 F C H W 2
+        energy = unpack_pairs(prior.square().sum(2) + misfit.square().sum((2, 3)))
+        energy = gaussian_blur(energy, self.window_sigma_px) * precision[:, None, None, None]
+        if self.log_determinant:
+            energy = energy + _log_determinant(otf, damping)[..., None, None]
+        return energy
+
+    def finish(self, costs: Tensor) -> Tensor:
+        if not self.squash:
+            return costs
+        if triton_serves(costs):
+            from focalsweep.sweep import kernels
+
+            return kernels.finish(costs.contiguous(), self.squash_scale)
+        excess = costs - costs.amin(1, keepdim=True)
+        return excess / (excess + self.squash_scale)
+
+
+COSTS: dict[str, Cost] = {"paper": PaperCost(), "reblur": ReblurCost()}
+
+
+def find_cost(cost: str | Cost) -> Cost:
+    """A cost by name, or the cost itself."""
+    if not isinstance(cost, str):
+        return cost
+    if cost not in COSTS:
+        raise ValueError(f"no cost is called {cost!r}: it is one of {', '.join(COSTS)}, or a PaperCost or ReblurCost")
+    return COSTS[cost]
+
+
+def _safe_sqrt(x: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is large but finite."""
+    return torch.sqrt(x.clamp_min(torch.finfo(x.dtype).tiny ** 0.5))
+
+
+def _log_determinant(otf: Tensor, damping: Tensor) -> Tensor:  # B D
+    """Log determinant of the frames' covariance, a pixel: sum_c mean_f log(1 + sum_i |H_i|^2 S / sigma^2)."""
+    power = squared_magnitude(otf).sum(2)[:, :, None]  # B D 1 h w
+    floor = damping[:, None].clamp_min(
+        damping[..., 0, 1][:, None, :, None, None]
+    )  # the prior is infinite at frequency 0
+    log = torch.log1p(power / floor)
+    return log.mean((-2, -1)).sum(-1)
+
+
+NOISE_FLOOR = 1e-3
+"""About the rounding of 8-bit sRGB at mid grey, in linear light: no photo is better than that."""
+
+
+def stack_statistics(
+    images: Tensor,  # B F C H W
+    noise_std: float | None,
+) -> StackStatistics:
+    """The noise and the strength of texture of a stack, for the re-blur cost.
+
+    The noise is the same in all frames, so the frame with the least detail tells it best; the texture is that of the
+    sharpest frame. Nothing is read back, so a GPU is not waited for.
+    """
+    diagonal, across, down = haar_details(images)  # B F C n each
+    if noise_std is None:
+        sigma = noise_from_detail(diagonal).amin(1).square().mean(-1).sqrt().clamp_min(NOISE_FLOOR)
+    else:
+        sigma = torch.full(images.shape[:1], noise_std, dtype=images.dtype, device=images.device)
+    # Gradient energy: the block's two horizontal and two vertical differences, the mean of each pair.
+    gradient = (2 * diagonal.square() + across.square() + down.square()).mean(-1).amax(1)
+    # That of S0 / |f|^2 over the unit square of frequencies is (2 pi)^2 S0; white noise adds 2 sigma^2 a direction.
+    variance = sigma.square()[:, None]
+    power = torch.maximum(gradient - 4 * variance, 0.1 * variance)
+    return StackStatistics(sigma, power / (2 * math.pi) ** 2)
+
+
+def haar_details(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Diagonal, horizontal and vertical differences (each / 2 in orthonormal scale) of 2 x 2 blocks: (..., n) each.
+
+    Many blocks tell no more than some: at most about 128 x 128 of them, spread over the picture (..., H, W).
+    """
+    height, width = images.shape[-2:]
+    if height < 2 or width < 2:
+        raise ValueError(f"pictures must be at least 2 x 2 px, but are {height} x {width}")
+    steps = [2 * max(1, length // 256) for length in (height, width)]
+    blocks = images.unfold(-2, 2, steps[0]).unfold(-2, 2, steps[1]).flatten(-2).flatten(-3, -2)  # ... n 4: a b c d
+    haar = (
+        torch.tensor([[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]], dtype=images.dtype, device=images.device) / 2
+    )
+    diagonal, across, down = (blocks @ haar).unbind(-1)
+    return diagonal, across, down
+
+
+def noise_from_detail(diagonal: Tensor) -> Tensor:
+    """Noise from the finest diagonal detail (..., n) of an image: its median magnitude / 0.6745."""
+    return diagonal.abs().median(-1).values / 0.6745
+
+
+def _fused(psf: Psf, spectra: Tensor, coc_px: Tensor, area: tuple[int, int], reach_px: int) -> bool:
+    return triton_serves(spectra, coc_px) and getattr(psf, "radial", False) and min(area) > reach_px
+
+
+@lru_cache(maxsize=16)
+def _constants(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """A few numbers on a device, copied there once."""
+    return torch.tensor(values, dtype=torch.float32, device=device)
+
+
+def gaussian_radius(sigma_px: float) -> int:
+    return int(4 * sigma_px + 0.5)
+
+
+@lru_cache(maxsize=16)
+def gaussian_taps(sigma_px: float) -> tuple[float, ...]:
+    """Normalised weights of a Gaussian window, cut at 4 sigma."""
+    radius = gaussian_radius(sigma_px)
+    if radius == 0:
+        return (1.0,)
+    weights = [math.exp(-0.5 * (k / sigma_px) ** 2) for k in range(-radius, radius + 1)]
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+def gaussian_blur(maps: Tensor, sigma_px: float, dims: tuple[int, int] = (-2, -1)) -> Tensor:
+    """Separable Gaussian over two axes, mirrored at the borders.
+
+    A sum of shifted copies: many times faster than a convolution with one channel on the CPU.
+    """
+    taps = gaussian_taps(sigma_px)
+    radius = len(taps) // 2
+    if radius == 0:
+        return maps
+    for dim in dims:
+        size = maps.shape[dim]
+        before, after = mirror_ends(maps, dim, radius, radius)
+        padded = torch.cat([before, maps, after], dim)
+        total = padded.narrow(dim, radius, size) * taps[radius]
+        for k in range(1, radius + 1):
+            total.add_(padded.narrow(dim, radius - k, size), alpha=taps[radius + k])
+            total.add_(padded.narrow(dim, radius + k, size), alpha=taps[radius + k])
+        maps = total
+    return maps
+
+
+def _mean_and_variance(values: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Over one short axis, in two passes. (torch.var_mean takes ten times as long along an outer axis.)"""
+    first, *rest = values.unbind(dim)
+    mean = first.clone()
+    for value in rest:
+        mean = mean.add_(value)
+    mean = mean / values.shape[dim]
+    total = (first - mean).square()
+    for value in rest:
+        total = total + (value - mean).square()
+    return mean, total / values.shape[dim]

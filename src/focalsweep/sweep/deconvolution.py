@@ -1,0 +1,163 @@
+"""The Fourier side of the sweep: grids, periodic padding, transfer functions, and the two ways to sharpen.
+
+Frequencies are in cycles per pixel. Two planes of a sweep ride in one complex transform, as its real and its imaginary
+part: half as many inverse transforms as planes, and no half-plane bookkeeping, so any PSF (a complex OTF too) works.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from focalsweep.optics.psf import Disk, Psf
+
+
+def triton_serves(*tensors: Tensor) -> bool:
+    """Whether `kernels.py` can take over: single precision on CUDA, Triton installed, no gradient asked for."""
+    wants_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    first = tensors[0]
+    fits = first.is_cuda and first.dtype in (torch.float32, torch.complex64)
+    return fits and not wants_gradient and find_spec("triton") is not None
+
+
+@dataclass(frozen=True, eq=False)
+class FourierGrid:
+    """The frequencies of a transform of height x width pixels."""
+
+    height: int
+    width: int
+    fy: Tensor  # H 1
+    fx: Tensor  # 1 W
+
+    @cached_property
+    def squared(self) -> Tensor:
+        """|f|^2, H W."""
+        return self.fy * self.fy + self.fx * self.fx
+
+    @cached_property
+    def squared_laplacian(self) -> Tensor:
+        """|L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]], H W."""
+        return (4 - 2 * torch.cos(2 * math.pi * self.fy) - 2 * torch.cos(2 * math.pi * self.fx)).square()
+
+
+@lru_cache(maxsize=8)
+def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dtype) -> FourierGrid:
+    fy = torch.fft.fftfreq(height, dtype=dtype, device=device)[:, None]
+    fx = torch.fft.fftfreq(width, dtype=dtype, device=device)[None, :]
+    return FourierGrid(height, width, fy, fx)
+
+
+def fast_length(least: int) -> int:
+    """The smallest even length of at least `least` whose prime factors are 2, 3 and 5: quick to transform anywhere."""
+    length = max(2, least + least % 2)
+    while True:
+        rest = length
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1:
+            return length
+        length += 2
+
+
+def mirror_ends(images: Tensor, dim: int, before: int, after: int) -> tuple[Tensor, Tensor]:
+    """What a mirror at the outer pixel borders shows: `before` pixels ahead of the first, `after` behind the last."""
+    size = images.shape[dim]
+    if max(before, after) <= size:
+        return images.narrow(dim, 0, before).flip(dim), images.narrow(dim, size - after, after).flip(dim)
+    position = torch.cat([torch.arange(-before, 0), torch.arange(size, size + after)]) % (2 * size)
+    index = torch.minimum(position, 2 * size - 1 - position).to(images.device)
+    ends = images.index_select(dim, index)
+    return ends.narrow(dim, 0, before), ends.narrow(dim, before, after)
+
+
+def pad_periodic(images: Tensor, height: int, width: int) -> Tensor:
+    """Extend images (..., H, W) to height x width so that opposite borders meet without a step.
+
+    The extension lies behind the last row and column. It fades from the mirror image of the far border to that of
+    the near border, so a circular convolution sees plausible content on both sides instead of a jump.
+    """
+    extra_rows, extra_columns = height - images.shape[-2], width - images.shape[-1]
+    if triton_serves(images) and extra_rows <= images.shape[-2] and extra_columns <= images.shape[-1]:
+        from focalsweep.sweep import kernels
+
+        return kernels.pad_periodic(images, height, width)
+    for dim, length in ((-2, height), (-1, width)):
+        extra = length - images.shape[dim]
+        if extra == 0:
+            continue
+        before_start, beyond_end = mirror_ends(images, dim, extra, extra)
+        t = (torch.arange(extra, dtype=images.dtype, device=images.device) + 0.5) / extra
+        fade = t * t * (3 - 2 * t)
+        images = torch.cat([images, torch.lerp(beyond_end, before_start, fade[:, None] if dim == -2 else fade)], dim)
+    return images
+
+
+def transfer_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Tensor:
+    """The OTF of every blur: (...) diameters give (..., H, W), real or complex."""
+    if not getattr(psf, "radial", False):
+        return psf(signed_coc_px.to(grid.fy)[..., None, None], grid.fy, grid.fx)
+    quadrant = quadrant_functions(psf, signed_coc_px, grid)
+    return _unfold(_unfold(quadrant, -2, grid.height), -1, grid.width)
+
+
+def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Tensor:
+    """The OTF of a round PSF, even in both frequencies, over 0 to the highest: (..., H//2+1, W//2+1).
+
+    Bessel functions cost a CPU as much as the transforms do: a quarter of them is enough.
+    """
+    coc = signed_coc_px.to(grid.fy)
+    fy, fx = grid.fy[: grid.height // 2 + 1], grid.fx[:, : grid.width // 2 + 1]
+    if isinstance(psf, Disk) and triton_serves(coc):
+        from focalsweep.sweep import kernels
+
+        return kernels.disk_quadrant_otf(coc, grid.height, grid.width)
+    return psf(coc[..., None, None], fy, fx)
+
+
+def _unfold(half: Tensor, dim: int, length: int) -> Tensor:
+    """Frequencies 0 to the highest, followed by the negative ones, of something even."""
+    return torch.cat([half, half.narrow(dim, 1, length - half.shape[dim]).flip(dim)], dim)
+
+
+def pack_pairs(planes: Tensor) -> Tensor:
+    """Spectra or filters of real things, B D ...: planes 0 + 1i, 2 + 3i, ... as B D/2 ... complex."""
+    even, odd = planes[:, 0::2], planes[:, 1::2]
+    return even + 1j * odd if planes.is_complex() else torch.complex(even, odd)
+
+
+def inverse_pairs(spectra: Tensor, area: tuple[int, int]) -> Tensor:
+    """Back to pixels, cropped to the picture: (..., H, W, 2), the last axis the two planes of each pair."""
+    return torch.view_as_real(torch.fft.ifft2(spectra))[..., : area[0], : area[1], :]
+
+
+def unpack_pairs(maps: Tensor) -> Tensor:
+    """B D/2 H W 2 to B D H W."""
+    return maps.movedim(-1, 2).flatten(1, 2)
+
+
+def squared_magnitude(z: Tensor) -> Tensor:
+    return z.real.square() + z.imag.square() if z.is_complex() else z.square()
+
+
+def wiener_filter(otf: Tensor, grid: FourierGrid, balance: float) -> Tensor:
+    """Wiener-Hunt deconvolution with a Laplacian regulariser: conj(H) / (|H|^2 + balance |L|^2) (paper, Eq. 6)."""
+    return otf.conj() / (squared_magnitude(otf) + balance * grid.squared_laplacian)
+
+
+def latent_spectrum(
+    spectra: Tensor,  # B F C h w, complex
+    otf: Tensor,  # B D F h w
+    damping: Tensor,  # B C h w: noise variance over prior power
+) -> Tensor:  # B D C h w
+    """The sharp image that explains all frames at once: sum_i conj(H_i) I_i / (sum_i |H_i|^2 + damping)."""
+    numerator = otf[:, :, 0, None].conj() * spectra[:, None, 0]
+    for i in range(1, spectra.shape[1]):
+        numerator = numerator + otf[:, :, i, None].conj() * spectra[:, None, i]
+    power = squared_magnitude(otf).sum(2)
+    return numerator * (power[:, :, None] + damping[:, None]).reciprocal()  # complex by real division is slow

@@ -1,0 +1,390 @@
+"""Fused CUDA versions of the two costs (Triton). `costs.py` holds the plain versions, which are twin and fallback.
+
+What plain torch spends on a GPU is bytes: every step writes the whole sweep (some 400 MB) and reads it again. Here each
+cost is one pass that writes the filtered spectra, the inverse transforms, one pass that reads them, and small ones.
+Real OTFs only; nothing here is differentiable.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.language.extra.cuda import libdevice
+
+BLOCK = 512
+
+
+@triton.jit
+def _disk_otf_kernel(coc, out, rows, columns, height, width, BLOCK: tl.constexpr):
+    """2 J1(x) / x over one quadrant of frequencies, x = pi * coc * |f|; one blur for each program row."""
+    blur = tl.program_id(1)
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    fy = (index // columns).to(tl.float32) / height
+    fx = (index % columns).to(tl.float32) / width
+    x = tl.abs(tl.load(coc + blur)) * 3.141592653589793 * tl.sqrt(fy * fy + fx * fx)
+    x = tl.maximum(x, 1e-3)
+    tl.store(out + blur * rows * columns + index, 2 * libdevice.j1(x) / x, mask=index < rows * columns)
+
+
+@triton.jit
+def _load_complex(pointer, index, mask):
+    """Complex numbers are moved as 64-bit words: one wide access each, and no shuffling between threads."""
+    word = tl.load(pointer + index, mask=mask, other=0)
+    return word.to(tl.int32).to(tl.float32, bitcast=True), (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _store_complex(pointer, index, real, imaginary, mask):
+    low = real.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    high = imaginary.to(tl.int32, bitcast=True).to(tl.int64) << 32
+    tl.store(pointer + index, low | high, mask=mask)
+
+
+@triton.jit
+def _otf_index(index, height, width, rows, columns):
+    """Where a frequency lies in an OTF table: the whole plane, or the quadrant that stands for all four."""
+    y = index // width
+    x = index % width
+    y = tl.where(y < rows, y, height - y)
+    x = tl.where(x < columns, x, width - x)
+    return y * columns + x
+
+
+@triton.jit
+def _reblur_spectra_kernel(
+    spectra, otf, damping, out,
+    height, width, rows, columns, pairs,
+    FRAMES: tl.constexpr, CHANNELS: tl.constexpr, LANES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Residual spectra H x - I of all frames and the damped latent image, two planes packed as one complex map."""
+    which = tl.program_id(1)  # stack * pairs + pair
+    stack = which // pairs
+    size = height * width
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < size
+    table = otf + which.to(tl.int64) * 2 * FRAMES * rows * columns + _otf_index(index, height, width, rows, columns)
+    channel = tl.arange(0, LANES)[:, None]  # LANES is CHANNELS rounded up to a power of two
+    mask = (channel < CHANNELS) & inside[None, :]
+    at = channel * size + index[None, :]
+    power_0 = tl.zeros([BLOCK], tl.float32)
+    power_1 = tl.zeros([BLOCK], tl.float32)
+    real_0 = tl.zeros([LANES, BLOCK], tl.float32)
+    imag_0 = tl.zeros([LANES, BLOCK], tl.float32)
+    real_1 = tl.zeros([LANES, BLOCK], tl.float32)
+    imag_1 = tl.zeros([LANES, BLOCK], tl.float32)
+    for i in tl.static_range(FRAMES):
+        h_0 = tl.load(table + i * rows * columns, mask=inside, other=0.0)
+        h_1 = tl.load(table + (FRAMES + i) * rows * columns, mask=inside, other=0.0)
+        power_0 += h_0 * h_0
+        power_1 += h_1 * h_1
+        real, imag = _load_complex(spectra, (stack * FRAMES + i) * CHANNELS * size + at, mask)
+        real_0 += h_0[None, :] * real
+        imag_0 += h_0[None, :] * imag
+        real_1 += h_1[None, :] * real
+        imag_1 += h_1[None, :] * imag
+    damp = tl.load(damping + stack * CHANNELS * size + at, mask=mask, other=1.0)
+    gain_0 = 1.0 / (power_0[None, :] + damp)
+    gain_1 = 1.0 / (power_1[None, :] + damp)
+    real_0 *= gain_0
+    imag_0 *= gain_0
+    real_1 *= gain_1
+    imag_1 *= gain_1
+    base = which.to(tl.int64) * (FRAMES + 1) * CHANNELS * size + at
+    root = tl.sqrt(damp)
+    _store_complex(out, base + FRAMES * CHANNELS * size, root * (real_0 - imag_1), root * (imag_0 + real_1), mask)
+    for i in tl.static_range(FRAMES):
+        h_0 = tl.load(table + i * rows * columns, mask=inside, other=0.0)[None, :]
+        h_1 = tl.load(table + (FRAMES + i) * rows * columns, mask=inside, other=0.0)[None, :]
+        real, imag = _load_complex(spectra, (stack * FRAMES + i) * CHANNELS * size + at, mask)
+        even = h_0 * real_0 - h_1 * imag_1 - real + imag
+        odd = h_0 * imag_0 + h_1 * real_1 - real - imag
+        _store_complex(out, base + i * CHANNELS * size, even, odd, mask)
+
+
+@triton.jit
+def _energy_kernel(maps, out, height, width, area_height, area_width, scale, MAPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Sum of squares over the maps of a pair: real parts are the even plane's, imaginary parts the odd one's."""
+    pair = tl.program_id(1).to(tl.int64)
+    area = area_height * area_width
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < area
+    source = pair * MAPS * height * width + (index // area_width) * width + index % area_width
+    even = tl.zeros([BLOCK], tl.float32)
+    odd = tl.zeros([BLOCK], tl.float32)
+    for m in range(MAPS):
+        real, imag = _load_complex(maps, source + m * height * width, mask)
+        even += real * real
+        odd += imag * imag
+    tl.store(out + pair * 2 * area + index, even * scale, mask=mask)
+    tl.store(out + (pair * 2 + 1) * area + index, odd * scale, mask=mask)
+
+
+@triton.jit
+def _wiener_spectra_kernel(
+    spectra, otf, regulariser, out,
+    height, width, rows, columns, pairs,
+    FRAMES: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Every frame deconvolved at two planes at once: (W_even + i W_odd) I, W = H / (H^2 + regulariser)."""
+    which = tl.program_id(1)
+    stack = which // pairs
+    size = height * width
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < size
+    table = otf + which.to(tl.int64) * 2 * FRAMES * rows * columns + _otf_index(index, height, width, rows, columns)
+    damp = tl.load(regulariser + index, mask=mask, other=1.0)
+    for i in tl.static_range(FRAMES):
+        h_0 = tl.load(table + i * rows * columns, mask=mask, other=0.0)
+        h_1 = tl.load(table + (FRAMES + i) * rows * columns, mask=mask, other=0.0)
+        w_0 = h_0 / (h_0 * h_0 + damp)
+        w_1 = h_1 / (h_1 * h_1 + damp)
+        for c in tl.static_range(CHANNELS):
+            real, imag = _load_complex(spectra, ((stack * FRAMES + i) * CHANNELS + c) * size + index, mask)
+            target = ((which.to(tl.int64) * FRAMES + i) * CHANNELS + c) * size + index
+            _store_complex(out, target, w_0 * real - w_1 * imag, w_0 * imag + w_1 * real, mask)
+
+
+@triton.jit
+def _mean_variance_kernel(
+    maps, mean_out, variance_out,
+    height, width, area_height, area_width, scale,
+    FRAMES: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Mean and variance over the frames of a pair of planes, one channel for each program row."""
+    which = tl.program_id(1).to(tl.int64)  # pair * CHANNELS + channel
+    pair = which // CHANNELS
+    channel = which % CHANNELS
+    area = area_height * area_width
+    size = height * width
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < area
+    source = (pair * FRAMES * CHANNELS + channel) * size + (index // area_width) * width + index % area_width
+    # Welford's update: one pass, and no difference of large squares.
+    mean_0 = tl.zeros([BLOCK], tl.float32)
+    mean_1 = tl.zeros([BLOCK], tl.float32)
+    total_0 = tl.zeros([BLOCK], tl.float32)
+    total_1 = tl.zeros([BLOCK], tl.float32)
+    for i in tl.static_range(FRAMES):
+        real, imag = _load_complex(maps, source + i * CHANNELS * size, mask)
+        real *= scale
+        imag *= scale
+        delta_0 = real - mean_0
+        delta_1 = imag - mean_1
+        mean_0 += delta_0 / (i + 1)
+        mean_1 += delta_1 / (i + 1)
+        total_0 += delta_0 * (real - mean_0)
+        total_1 += delta_1 * (imag - mean_1)
+    even = (pair * 2 * CHANNELS + channel) * area + index
+    odd = even + CHANNELS * area
+    tl.store(mean_out + even, mean_0, mask=mask)
+    tl.store(mean_out + odd, mean_1, mask=mask)
+    tl.store(variance_out + even, total_0 / FRAMES, mask=mask)
+    tl.store(variance_out + odd, total_1 / FRAMES, mask=mask)
+
+
+@triton.jit
+def _mirrored(position, length):
+    position = tl.where(position < 0, -1 - position, position)
+    return tl.where(position >= length, 2 * length - 1 - position, position)
+
+
+@triton.jit
+def _blur_kernel(
+    source, taps, out, mean, variance, factors,
+    height, width,
+    RADIUS: tl.constexpr, ALONG_ROWS: tl.constexpr, MODE: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A Gaussian along one axis with mirrored borders, and what follows it at the same pixel.
+
+    MODE 0: nothing. 1: variance + (mean - blurred)^2. 2: tanh(factor * sum over channels of the square root); factor 0
+    leaves the sum as it is. 3: times the factor of the map.
+    """
+    which = tl.program_id(1).to(tl.int64)
+    size = height * width
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < size
+    y = index // width
+    x = index % width
+    result = tl.zeros([BLOCK], tl.float32)
+    for c in tl.static_range(CHANNELS):
+        plane = source + (which * CHANNELS + c) * size
+        total = tl.zeros([BLOCK], tl.float32)
+        for k in tl.static_range(-RADIUS, RADIUS + 1):
+            if ALONG_ROWS:  # noqa: SIM108
+                shifted = y * width + _mirrored(x + k, width)
+            else:
+                shifted = _mirrored(y + k, height) * width + x
+            total += tl.load(taps + RADIUS + k) * tl.load(plane + shifted, mask=mask, other=0.0)
+        if MODE == 1:
+            deviation = tl.load(mean + which * size + index, mask=mask, other=0.0) - total
+            total = tl.load(variance + which * size + index, mask=mask, other=0.0) + deviation * deviation
+        if MODE == 2:
+            total = tl.sqrt(tl.maximum(total, 1e-19))
+        if MODE == 3:
+            total *= tl.load(factors + which)
+        result += total
+    if MODE == 2:
+        factor = tl.load(factors)
+        bounded = 1.0 - 2.0 / (tl.exp(2.0 * factor * result) + 1.0)
+        result = tl.where(factor > 0, bounded, result)
+    tl.store(out + which * size + index, result, mask=mask)
+
+
+@triton.jit
+def _pad_kernel(images, out, area_height, area_width, height, width, row_stride, map_stride, BLOCK: tl.constexpr):
+    """`pad_periodic`: each pixel of the extension fades between the mirror images of two borders, both ways."""
+    which = tl.program_id(1)
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < height * width
+    y_far, y_near, y_fade = _fade(index // width, area_height, height)
+    x_far, x_near, x_fade = _fade(index % width, area_width, width)
+    source = images + which.to(tl.int64) * map_stride
+    far = tl.load(source + y_far * row_stride + x_far, mask=mask, other=0.0)
+    near = tl.load(source + y_near * row_stride + x_far, mask=mask, other=0.0)
+    at_far = far + y_fade * (near - far)
+    far = tl.load(source + y_far * row_stride + x_near, mask=mask, other=0.0)
+    near = tl.load(source + y_near * row_stride + x_near, mask=mask, other=0.0)
+    at_near = far + y_fade * (near - far)
+    tl.store(out + which.to(tl.int64) * height * width + index, at_far + x_fade * (at_near - at_far), mask=mask)
+
+
+@triton.jit
+def _fade(position, area, length):
+    """Where a padded position mirrors to at the far border and at the near one, and the share of the latter."""
+    extra = tl.maximum(length - area, 1)
+    k = tl.maximum(position - area, 0)
+    t = (k.to(tl.float32) + 0.5) / extra
+    beyond = position >= area
+    far = tl.where(beyond, tl.maximum(area - 1 - k, 0), position)
+    near = tl.where(beyond, tl.minimum(extra - 1 - k, area - 1), position)
+    return far, near, tl.where(beyond, t * t * (3.0 - 2.0 * t), 0.0)
+
+
+@triton.jit
+def _finish_kernel(costs, out, planes, size, scale, MINMAX: tl.constexpr, BLOCK: tl.constexpr):
+    """Over the planes of each pixel: min-max, or the excess x over the minimum as x / (x + scale)."""
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < size
+    base = tl.program_id(1).to(tl.int64) * planes * size + index
+    low = tl.full([BLOCK], float("inf"), tl.float32)
+    high = tl.full([BLOCK], float("-inf"), tl.float32)
+    for d in range(planes):
+        value = tl.load(costs + base + d * size, mask=mask, other=0.0)
+        low = tl.minimum(low, value)
+        high = tl.maximum(high, value)
+    for d in range(planes):
+        excess = tl.load(costs + base + d * size, mask=mask, other=0.0) - low
+        result = excess / (high - low + 1e-8) if MINMAX else excess / (excess + scale)
+        tl.store(out + base + d * size, result, mask=mask)
+
+
+def _words(tensor: Tensor) -> Tensor:
+    """Complex numbers as 64-bit words."""
+    return tensor.view(torch.int64)
+
+
+def pad_periodic(images: Tensor, height: int, width: int) -> Tensor:
+    """The fused `deconvolution.pad_periodic`; the extension must not exceed the image. Rows may be strided."""
+    *outer, area_height, area_width = images.shape
+    flat = images.reshape(-1, area_height, area_width)
+    out = torch.empty((*outer, height, width), device=images.device)
+    _pad_kernel[_grid(height * width, flat.shape[0])](
+        flat, out, area_height, area_width, height, width, flat.stride(1), flat.stride(0), BLOCK=BLOCK
+    )
+    return out
+
+
+def finish(costs: Tensor, squash_scale: float | None) -> Tensor:
+    """B D H W: min-max over the planes, or the squashed excess where a scale is given."""
+    batch, planes, height, width = costs.shape
+    out = torch.empty_like(costs)
+    _finish_kernel[_grid(height * width, batch)](
+        costs, out, planes, height * width, squash_scale or 0.0, MINMAX=squash_scale is None, BLOCK=BLOCK
+    )
+    return out
+
+
+def _grid(size: int, rows: int) -> tuple[int, int]:
+    return triton.cdiv(size, BLOCK), rows
+
+
+def disk_quadrant_otf(signed_coc_px: Tensor, height: int, width: int) -> Tensor:
+    """The disk's OTF over the quadrant of frequencies up to the highest: (...) to (..., height//2+1, width//2+1)."""
+    rows, columns = height // 2 + 1, width // 2 + 1
+    coc = signed_coc_px.contiguous()
+    out = torch.empty((*coc.shape, rows, columns), device=coc.device, dtype=torch.float32)
+    _disk_otf_kernel[_grid(rows * columns, coc.numel())](coc, out, rows, columns, height, width, BLOCK=BLOCK)
+    return out
+
+
+def _blur(
+    maps: Tensor, taps: Tensor, along_rows: bool, mode: int = 0, channels: int = 1, mean: Tensor | None = None,
+    variance: Tensor | None = None, factors: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    height, width = maps.shape[-2:]
+    count = maps.shape[0] // channels
+    out = torch.empty((count, height, width), device=maps.device)
+    _blur_kernel[_grid(height * width, count)](
+        maps, taps, out, mean, variance, factors, height, width,
+        RADIUS=taps.numel() // 2, ALONG_ROWS=along_rows, MODE=mode, CHANNELS=channels, BLOCK=BLOCK,
+    )  # fmt: skip
+    return out
+
+
+def reblur_energy(
+    spectra: Tensor,  # B F C h w complex64
+    otf: Tensor,  # B D F and the whole plane or a quadrant, float32
+    damping: Tensor,  # B C h w
+    area: tuple[int, int],
+    taps: Tensor,
+    factors: Tensor,  # B D: what the windowed energy is multiplied by
+) -> Tensor:  # B D H W
+    """The fused `ReblurCost.evaluate`."""
+    batch, frames, channels, height, width = spectra.shape
+    pairs = otf.shape[1] // 2
+    maps = (frames + 1) * channels
+    filtered = torch.empty((batch * pairs * maps, height, width), device=spectra.device, dtype=torch.complex64)
+    _reblur_spectra_kernel[triton.cdiv(height * width, 256), batch * pairs](
+        _words(spectra), otf, damping, _words(filtered), height, width, otf.shape[-2], otf.shape[-1], pairs,
+        FRAMES=frames, CHANNELS=channels, LANES=triton.next_power_of_2(channels), BLOCK=256,
+    )  # fmt: skip
+    pixels = _words(torch.fft.ifft2(filtered, norm="forward"))
+    energy = torch.empty((batch * pairs * 2, *area), device=spectra.device)
+    scale = 1 / (height * width) ** 2
+    _energy_kernel[_grid(area[0] * area[1], batch * pairs)](
+        pixels, energy, height, width, area[0], area[1], scale, MAPS=maps, BLOCK=BLOCK
+    )
+    energy = _blur(_blur(energy, taps, False), taps, True, mode=3, factors=factors)
+    return energy.view(batch, 2 * pairs, *area)
+
+
+def paper_deviation(
+    spectra: Tensor,  # B F C h w complex64
+    otf: Tensor,  # B D F and the whole plane or a quadrant, float32
+    regulariser: Tensor,  # h w: balance |L|^2
+    area: tuple[int, int],
+    taps: Tensor,
+    slope: Tensor,  # one number: tanh(slope * cost), or 0 for no outlier removal
+) -> Tensor:  # B D H W
+    """The fused `PaperCost.evaluate`."""
+    batch, frames, channels, height, width = spectra.shape
+    pairs = otf.shape[1] // 2
+    filtered = torch.empty(
+        (batch * pairs * frames * channels, height, width), device=spectra.device, dtype=torch.complex64
+    )
+    _wiener_spectra_kernel[_grid(height * width, batch * pairs)](
+        _words(spectra), otf, regulariser, _words(filtered),
+        height, width, otf.shape[-2], otf.shape[-1], pairs, FRAMES=frames, CHANNELS=channels, BLOCK=BLOCK,
+    )  # fmt: skip
+    pixels = _words(torch.fft.ifft2(filtered, norm="forward"))
+    mean = torch.empty((batch * pairs * 2 * channels, *area), device=spectra.device)
+    variance = torch.empty_like(mean)
+    _mean_variance_kernel[_grid(area[0] * area[1], batch * pairs * channels)](
+        pixels, mean, variance, height, width, area[0], area[1], 1 / (height * width),
+        FRAMES=frames, CHANNELS=channels, BLOCK=BLOCK,
+    )  # fmt: skip
+    deviation = _blur(_blur(mean, taps, False), taps, True, mode=1, mean=mean, variance=variance)
+    cost = _blur(_blur(deviation, taps, False), taps, True, mode=2, channels=channels, factors=slope)
+    return cost.view(batch, 2 * pairs, *area)

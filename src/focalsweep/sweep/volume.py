@@ -1,0 +1,268 @@
+"""Stack x planes -> cost volume, streamed: tiles over the picture, chunks over the planes, within a memory bound."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from focalsweep.optics.psf import Psf, find_psf
+from focalsweep.optics.thin_lens import blur_slope_px
+from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
+from focalsweep.sweep.deconvolution import (
+    FourierGrid,
+    fast_length,
+    fourier_grid,
+    inverse_pairs,
+    latent_spectrum,
+    pack_pairs,
+    pad_periodic,
+    transfer_functions,
+)
+from focalsweep.types import DepthGrid, FocalStack
+
+Progress = Callable[[float], None]
+"""Called with the share of the work that is done, 0 to 1."""
+
+CPU_TRANSFORM_PX = 640  # larger transforms fall out of a CPU's caches
+CPU_WORKING_SET_BYTES = 2**24
+LEAST_MARGIN_PX = 8
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A part of the picture: `core` is what it answers for, `area` what it looks at (the core and a halo)."""
+
+    core: tuple[slice, slice]
+    area: tuple[slice, slice]
+
+    @property
+    def area_size(self) -> tuple[int, int]:
+        rows, columns = self.area
+        return rows.stop - rows.start, columns.stop - columns.start
+
+    @property
+    def core_in_area(self) -> tuple[slice, slice]:
+        rows, columns = (
+            slice(core.start - area.start, core.stop - area.start)
+            for core, area in zip(self.core, self.area, strict=True)
+        )
+        return rows, columns
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPlan:
+    """How a stack is swept: the blur of every plane in every frame, the tiles, the planes done at once."""
+
+    signed_coc_px: Tensor  # B D F
+    tiles: list[Tile]
+    grid: FourierGrid
+    planes_at_once: int
+
+
+def cost_volume(
+    stack: FocalStack,
+    planes: DepthGrid | Any,
+    cost: str | Cost = "reblur",
+    *,
+    padding: str = "mirror",
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """How badly the frames disagree if the scene were at each plane: D H W, or B D H W for a batch; low is good.
+
+    Differentiable in the images and in every setting that is a tensor.
+
+    Args:
+        stack: frames in linear light.
+        planes: a `DepthGrid`, or depths in metres, near to far (D).
+        cost: "paper", "reblur", or a `PaperCost` / `ReblurCost` with its switches.
+        padding: "mirror" extends the picture beyond its borders; "circular" wraps around, as the paper's code does.
+        memory: bytes that the sweep may use beside its input and output; None is 0.5 GB on a CPU, 4 GB on a GPU.
+        progress: called with the share done.
+    """
+    grid = planes if isinstance(planes, DepthGrid) else DepthGrid.from_depths(planes)
+    cost = find_cost(cost)
+    batch = stack.as_batch()
+    volume = None
+    tiles = sweep_tiles(batch, grid, cost, padding=padding, memory=memory, progress=progress)
+    for tile, costs in tiles:
+        costs = cost.finish(costs)
+        if costs.shape[-2:] == batch.size:
+            volume = costs
+            break
+        if volume is None:
+            volume = costs.new_empty((*costs.shape[:2], *batch.size))
+        volume[:, :, tile.core[0], tile.core[1]] = costs
+    assert volume is not None
+    return volume if stack.batched else volume[0]
+
+
+def sweep_tiles(
+    stack: FocalStack,
+    planes: DepthGrid,
+    cost: Cost,
+    *,
+    padding: str = "mirror",
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[Tile, Tensor]]:
+    """The costs of a batched stack, tile by tile, before `cost.finish`: B D h w over each tile's core."""
+    plan = plan_sweep(stack, planes, cost, padding, memory)
+    statistics = cost.measure(stack.images)
+    count = planes.count
+    for number, tile in enumerate(plan.tiles):
+        spectra = tile_spectra(stack, tile, cost, plan.grid)
+        costs = None
+        for start, coc, spare in plane_chunks(plan):
+            chunk = cost.evaluate(spectra, coc, plan.grid, tile.area_size, statistics)
+            chunk = chunk[:, : chunk.shape[1] - spare, tile.core_in_area[0], tile.core_in_area[1]]
+            if chunk.shape[1] == count:
+                costs = chunk
+            else:
+                costs = chunk.new_empty((chunk.shape[0], count, *chunk.shape[2:])) if costs is None else costs
+                costs[:, start : start + plan.planes_at_once] = chunk
+            if progress:
+                progress((number + min(1.0, (start + plan.planes_at_once) / count)) / len(plan.tiles))
+        assert costs is not None
+        yield tile, costs
+
+
+def all_in_focus(
+    stack: FocalStack,
+    planes: DepthGrid,
+    inverse_depth: Tensor,  # B H W
+    *,
+    psf: str | Psf = "disk",
+    memory: int | None = None,
+) -> Tensor:  # B C H W
+    """The sharp picture of a batched stack: its latent image at each pixel's own depth, between the nearest planes."""
+    cost = ReblurCost(psf=psf, prior_looseness=1.0)  # here the prior is meant as measured: it keeps noise down
+    plan = plan_sweep(stack, planes, cost, "mirror", memory)
+    damping = cost.damping(plan.grid, cost.measure(stack.images))
+    position = plane_position(inverse_depth, planes.as_batch(len(stack.images)).to(inverse_depth))
+    sharp = torch.zeros_like(stack.images[:, 0])
+    for tile in plan.tiles:
+        spectra = tile_spectra(stack, tile, cost, plan.grid)
+        tile_position = position[:, tile.core[0], tile.core[1]]
+        for start, coc, _ in plane_chunks(plan):
+            otf = transfer_functions(find_psf(psf), coc, plan.grid)
+            pairs = inverse_pairs(pack_pairs(latent_spectrum(spectra, otf, damping)), tile.area_size)
+            latent = pairs[:, :, :, tile.core_in_area[0], tile.core_in_area[1]].movedim(-1, 2).flatten(1, 2)
+            number = torch.arange(start, start + coc.shape[1], device=latent.device)[:, None, None]
+            share = (1 - (tile_position[:, None] - number).abs()).clamp_min(0) * (number < planes.count)
+            sharp[..., tile.core[0], tile.core[1]] += (share[:, :, None] * latent).sum(1)
+    return sharp
+
+
+def plane_position(inverse_depth: Tensor, planes: Tensor) -> Tensor:
+    """Where inverse depths B H W lie among planes B D (near to far): 2.5 is midway between planes 2 and 3."""
+    far = torch.searchsorted(-planes.contiguous(), -inverse_depth.flatten(1).contiguous()).clamp(1, planes.shape[1] - 1)
+    before, after = planes.gather(1, far - 1), planes.gather(1, far)
+    share = (before - inverse_depth.flatten(1)) / (before - after)
+    position: Tensor = far - 1 + share.clamp(0, 1)
+    return position.reshape(inverse_depth.shape)
+
+
+def plane_chunks(plan: SweepPlan) -> Iterator[tuple[int, Tensor, int]]:
+    """The first plane, the blur (B D F) and the number of spare planes of each chunk.
+
+    Planes go in pairs: the last of an odd number goes with itself, as a spare.
+    """
+    count = plan.signed_coc_px.shape[1]
+    for start in range(0, count, plan.planes_at_once):
+        coc = plan.signed_coc_px[:, start : start + plan.planes_at_once]
+        spare = coc.shape[1] % 2
+        yield start, torch.cat([coc, coc[:, -1:]], 1) if spare else coc, spare
+
+
+def tile_spectra(stack: FocalStack, tile: Tile, cost: Cost, grid: FourierGrid) -> Tensor:
+    """The transformed frames of a tile, B F C h w."""
+    images = cost.encode(stack.images[..., tile.area[0], tile.area[1]])
+    return torch.fft.fft2(pad_periodic(images, grid.height, grid.width))
+
+
+def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, memory: int | None) -> SweepPlan:
+    """Lay the sweep of a batched stack out within `memory` bytes."""
+    if padding not in ("mirror", "circular"):
+        raise ValueError(f'padding must be "mirror" or "circular", but is {padding!r}')
+    images = stack.images
+    coc = sweep_coc_px(stack, planes)
+    if padding == "circular":
+        tiles, transform = [_whole_picture(stack.size)], stack.size
+    else:
+        margin = math.ceil(coc.detach().abs().max().item()) + LEAST_MARGIN_PX
+        tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, memory)
+    grid = fourier_grid(*transform, images.device, images.dtype)
+    return SweepPlan(coc, tiles, grid, _planes_at_once(stack, planes.count, transform, memory))
+
+
+def sweep_coc_px(stack: FocalStack, planes: DepthGrid) -> Tensor:  # B D F
+    """The signed blur of every plane in every frame of a batched stack, float64 on the CPU."""
+    slope = blur_slope_px(stack.focus_distances, stack.camera, stack.magnification)
+    inverse_depths = planes.as_batch(stack.images.shape[0])
+    return slope[:, None] * (1 / stack.focus_distances[:, None] - inverse_depths[:, :, None])
+
+
+def default_memory(device: torch.device) -> int:
+    return 2**29 if device.type == "cpu" else 2**32
+
+
+def _bytes_a_plane(stack: FocalStack, transform: tuple[int, int]) -> int:
+    """What one plane of a sweep takes while it is evaluated: transfer functions, filtered spectra, their transforms."""
+    batch, frames, channels = stack.images.shape[:3]
+    maps = 3 * (frames + 1) * channels + 4 * frames
+    return batch * maps * transform[0] * transform[1] * stack.images.element_size()
+
+
+def _planes_at_once(stack: FocalStack, count: int, transform: tuple[int, int], memory: int | None) -> int:
+    device = stack.images.device
+    budget = CPU_WORKING_SET_BYTES if device.type == "cpu" else memory or default_memory(device)
+    return max(2, min(count, budget // _bytes_a_plane(stack, transform)) // 2 * 2)
+
+
+def _whole_picture(size: tuple[int, int]) -> Tile:
+    whole = (slice(0, size[0]), slice(0, size[1]))
+    return Tile(core=whole, area=whole)
+
+
+def _tile_picture(stack: FocalStack, margin: int, halo: int, memory: int | None) -> tuple[list[Tile], tuple[int, int]]:
+    """Tiles, all with one transform size, so that a plane of a tile fits in memory."""
+    device = stack.images.device
+    memory = memory or default_memory(device)
+    whole = (fast_length(stack.size[0] + margin), fast_length(stack.size[1] + margin))
+    limit = CPU_TRANSFORM_PX if device.type == "cpu" else 4096
+    limit = max(limit, fast_length(4 * (2 * halo + margin)))  # a wide blur needs a wide halo: keep most of a tile core
+    if max(whole) <= limit and 2 * _bytes_a_plane(stack, whole) <= memory:
+        return [_whole_picture(stack.size)], whole
+    while 2 * _bytes_a_plane(stack, (limit, limit)) > memory:
+        limit = limit * 3 // 4
+    limit = fast_length(limit)
+    if limit - margin - 2 * halo < 16:
+        raise ValueError(
+            f"a memory bound of {memory / 2**20:.0f} MB is too small for blur of up to {margin - LEAST_MARGIN_PX} px: "
+            "allow more memory, narrow the range of planes, or make the pictures smaller"
+        )
+    rows, height = _cut(stack.size[0], limit, margin, halo)
+    columns, width = _cut(stack.size[1], limit, margin, halo)
+    tiles = [Tile((y[0], x[0]), (y[1], x[1])) for y in rows for x in columns]
+    return tiles, (height, width)
+
+
+def _cut(length: int, limit: int, margin: int, halo: int) -> tuple[list[tuple[slice, slice]], int]:
+    """One axis cut into nearly equal cores with their areas, and the transform length that holds every area."""
+    if length + margin <= limit:
+        return [(slice(0, length), slice(0, length))], fast_length(length + margin)
+    count = math.ceil(length / (limit - margin - 2 * halo))
+    borders = [round(i * length / count) for i in range(count + 1)]
+    cuts = [
+        (slice(start, stop), slice(max(0, start - halo), min(length, stop + halo)))
+        for start, stop in itertools.pairwise(borders)
+    ]
+    widest = max(area.stop - area.start for _, area in cuts)
+    return cuts, fast_length(widest + margin)

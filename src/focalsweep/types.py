@@ -1,0 +1,392 @@
+"""The four things passed between rooms: `Camera`, `FocalStack`, `DepthGrid`, `DepthPrediction`.
+
+Every bare length is in metres. Images live on any device; the settings (distances, camera fields) always live on
+the CPU in float64, so that the physics is exact and reading a setting never waits for a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Setting = float | Tensor
+"""A number, or one for each stack (B), or one for each frame (F; B F in a batch)."""
+
+
+def check_shape(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
+    """Raise unless `tensor` has the axes named in `axes` ("B F C H W") and the given sizes (`F=5`)."""
+    letters = axes.split()
+    fits = tensor.ndim == len(letters) and all(
+        tensor.shape[i] == sizes[letter] for i, letter in enumerate(letters) if letter in sizes
+    )
+    if not fits:
+        wanted = " ".join(f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters)
+        raise ValueError(f"{name} must have the axes {wanted}, but its shape is {tuple(tensor.shape)}")
+
+
+def as_setting(name: str, value: Any) -> Tensor:
+    """The value as a float64 tensor on the CPU; gradients still flow to a tensor that was given."""
+    if isinstance(value, Tensor):
+        return value.to(device="cpu", dtype=torch.float64)
+    try:
+        return torch.from_numpy(np.asarray(value, dtype=np.float64).copy())
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
+
+
+def _require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "") -> None:
+    """Raise naming the first offending value, and its frame where the last axis is one."""
+    if bool(ok.all()):
+        return
+    bad = tuple(int(i) for i in (~ok).nonzero()[0])
+    where = f"frame {bad[-1]} has " if bad else "it is "
+    if len(bad) > 1:
+        where = f"stack {bad[0]}, " + where
+    raise ValueError(f"{name} must {rule}: {where}{values.detach()[bad].item():g}{unit}")
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A thin lens in front of a sensor.
+
+    Each field is one number, or a tensor: one value for each stack of a batch (B), or for each frame (F for a single
+    stack, B F for a batch).
+
+    Args:
+        focal_length: metres.
+        f_number: focal length over the diameter of the aperture.
+        pixel_pitch: metres per pixel of the image as it is now: a resize changes it, a crop does not.
+    """
+
+    focal_length: Setting
+    f_number: Setting
+    pixel_pitch: Setting
+
+    def __post_init__(self) -> None:
+        for name, unit in (("focal_length", " m"), ("f_number", ""), ("pixel_pitch", " m")):
+            value = as_setting(name, getattr(self, name))
+            _require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit)
+            if name != "f_number" and bool((value >= 10.0).any()):
+                raise ValueError(
+                    f"{name} is in metres: {value.max().item():g} m is no lens (millimetres given as metres?)"
+                )
+            plain = value.ndim == 0 and not value.requires_grad
+            object.__setattr__(self, name, value.item() if plain else value)
+
+    def __repr__(self) -> str:
+        if any(isinstance(value, Tensor) for value in (self.focal_length, self.f_number, self.pixel_pitch)):
+            return f"Camera(focal_length={self.focal_length}, f_number={self.f_number}, pixel_pitch={self.pixel_pitch})"
+        return f"Camera({self.focal_length * 1e3:g} mm, f/{self.f_number:g}, {self.pixel_pitch * 1e6:.4g} um per px)"
+
+    def resized(self, scale: float) -> Camera:
+        """The camera of the same picture with `scale` times as many pixels across."""
+        return replace(self, pixel_pitch=self.pixel_pitch / scale)
+
+    def scaled(self, factor: float) -> Camera:
+        """Every length multiplied by `factor`: the blur in pixels stays (paper, Eq. 2), depth scales with it."""
+        return replace(self, focal_length=self.focal_length * factor, pixel_pitch=self.pixel_pitch * factor)
+
+    def expanded(self, shape: tuple[int, int], batched: bool) -> Camera:
+        """Every field as a tensor with the axes B F; `batched` says whether a 1-D field runs over B or over F."""
+        fields = {}
+        for name in ("focal_length", "f_number", "pixel_pitch"):
+            fields[name] = _expand(name, as_setting(name, getattr(self, name)), shape, batched)
+        camera = object.__new__(Camera)  # known to be valid: a sweep on a GPU has no time to look again
+        camera.__dict__.update(fields)
+        return camera
+
+
+def _expand(name: str, value: Tensor, shape: tuple[int, int], batched: bool, one_each: str = "stack") -> Tensor:
+    """Broadcast a setting to B F. A 1-D one in a batch holds one value a stack (camera) or a frame (distances)."""
+    if value.ndim == 1 and batched and one_each == "stack":
+        value = value[:, None]
+    try:
+        return value.expand(shape)
+    except RuntimeError:
+        wanted = f"a number, or B={shape[0]}, or B F={shape}" if batched else f"a number, or F={shape[1]}"
+        raise ValueError(f"{name} has the shape {tuple(value.shape)}; it must be {wanted} values") from None
+
+
+@dataclass(frozen=True, eq=False)
+class FocalStack:
+    """Photos of one still scene, each focused at another distance (or a batch of such stacks, with one F).
+
+    Args:
+        images: F C H W, or B F C H W for a batch; linear light in [0, 1]; an array, a tensor or a list of frames.
+        focus_distances: F (or B F), metres from the lens to the plane in focus; infinity is allowed.
+        camera: the lens and the sensor.
+        magnification: what each frame was magnified by when it was registered (1 by default); its blur was
+            magnified with it. A renderer with a constant field of view has (d_f - f) / d_f.
+    """
+
+    images: Tensor
+    focus_distances: Tensor
+    camera: Camera
+    magnification: Setting = 1.0
+
+    def __post_init__(self) -> None:
+        images = _as_images(self.images)
+        batched = images.ndim == 5
+        shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
+        if shape[1] < 2:
+            raise ValueError(f"a focal stack needs at least 2 frames, but has {shape[1]}: add photos focused elsewhere")
+        distances = as_setting("focus_distances", self.focus_distances)
+        if distances.ndim == 0 or distances.shape[-1] != shape[1]:
+            raise ValueError(
+                f"focus_distances must have one value for each of the {shape[1]} frames, "
+                f"but its shape is {tuple(distances.shape)}"
+            )
+        magnification = as_setting("magnification", self.magnification)
+        _require(torch.isfinite(magnification) & (magnification > 0), magnification, "magnification", "be positive")
+        full = _expand("focus_distances", distances, shape, batched, one_each="frame")
+        camera = self.camera.expanded(shape, batched)
+        _require(~torch.isnan(full), full, "focus_distances", "be numbers")
+        _require(full > 0, full, "focus_distances", "be positive", " m")
+        _check_beyond_focal_length(full, camera)
+        _check_frames_differ(full, camera)
+        _expand("magnification", magnification, shape, batched, one_each="frame")
+        object.__setattr__(self, "images", images)
+        object.__setattr__(self, "focus_distances", distances)
+        object.__setattr__(self, "magnification", magnification if magnification.ndim else self.magnification)
+
+    @property
+    def batched(self) -> bool:
+        return self.images.ndim == 5
+
+    @property
+    def frame_count(self) -> int:
+        return self.images.shape[-4]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """H, W."""
+        return self.images.shape[-2], self.images.shape[-1]
+
+    def as_batch(self) -> FocalStack:
+        """The same with a batch axis, and every setting expanded to B F."""
+        images = self.images if self.batched else self.images[None]
+        shape = (images.shape[0], images.shape[1])
+        magnification = as_setting("magnification", self.magnification)
+        return self._unchecked(
+            images=images,
+            focus_distances=_expand("focus_distances", self.focus_distances, shape, self.batched, "frame"),
+            camera=self.camera.expanded(shape, self.batched),
+            magnification=_expand("magnification", magnification, shape, self.batched, "frame"),
+        )
+
+    def resized(self, scale: float) -> FocalStack:
+        """Resampled by exactly `scale` in both directions (antialiased); the pixel pitch follows."""
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"scale must be positive, but is {scale:g}")
+        if min(self.size) * scale < 1:
+            raise ValueError(f"scale {scale:g} leaves nothing of {self.size[0]} x {self.size[1]} px")
+        flat = self.images.flatten(0, -4)
+        small = torch.nn.functional.interpolate(
+            flat, scale_factor=scale, mode="bilinear", antialias=scale < 1, align_corners=False
+        )
+        images = small.reshape(*self.images.shape[:-2], *small.shape[-2:])
+        return self._unchecked(images=images, camera=self.camera.resized(scale))
+
+    def cropped(self, top: int, left: int, height: int, width: int) -> FocalStack:
+        """A window of the picture; the pixel pitch stays."""
+        full_height, full_width = self.size
+        inside = top >= 0 and left >= 0 and height > 0 and width > 0
+        if not inside or top + height > full_height or left + width > full_width:
+            raise ValueError(
+                f"the crop {height} x {width} at row {top}, column {left} leaves the picture "
+                f"of {full_height} x {full_width} px"
+            )
+        return self._unchecked(images=self.images[..., top : top + height, left : left + width])
+
+    def scaled(self, factor: float) -> FocalStack:
+        """Every length multiplied by `factor` (paper, Section 4.3): pictures of a scene `factor` times as far."""
+        return self._unchecked(focus_distances=self.focus_distances * factor, camera=self.camera.scaled(factor))
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> FocalStack:
+        """The images on another device or in another precision; settings stay where they are."""
+        return self._unchecked(images=self.images.to(device=device, dtype=dtype))
+
+    def _unchecked(self, **changes: Any) -> FocalStack:
+        """A changed copy of a stack that is known to be valid: looks at no pixel again."""
+        new = object.__new__(FocalStack)
+        for name in ("images", "focus_distances", "camera", "magnification"):
+            object.__setattr__(new, name, changes.get(name, getattr(self, name)))
+        return new
+
+
+def _as_images(images: Any) -> Tensor:
+    """The frames as one floating-point tensor, finite and within reach of [0, 1]."""
+    if isinstance(images, Sequence):
+        sizes = [tuple(np.shape(frame)) for frame in images]
+        for i, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise ValueError(f"all frames must have one size: frame 0 is {sizes[0]}, frame {i} is {size}")
+        images = torch.stack([torch.as_tensor(frame) for frame in images])
+    tensor = torch.as_tensor(images)
+    if tensor.ndim not in (4, 5):
+        raise ValueError(f"images must have the axes F C H W or B F C H W, but the shape is {tuple(tensor.shape)}")
+    if tensor.numel() == 0:
+        raise ValueError(f"images are empty: the shape is {tuple(tensor.shape)}")
+    if tensor.shape[-1] in (1, 3, 4) and tensor.shape[-3] not in (1, 3):
+        raise ValueError(
+            f"images must be F C H W, but the shape {tuple(tensor.shape)} looks like F H W C: move the channels"
+        )
+    if not tensor.dtype.is_floating_point:
+        raise TypeError(
+            f"images must be linear light in [0, 1] as floats, but are {tensor.dtype}: see focalsweep.srgb_to_linear"
+        )
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        tensor = tensor.float()
+    frames = tensor.detach().flatten(0, -4)
+    for i, frame in enumerate(frames):  # one frame at a time: no temporary the size of a large stack
+        low, high = (value.item() for value in frame.aminmax())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(f"images must be finite: frame {i % tensor.shape[-4]} has NaN or infinite pixels")
+        if low < -0.5 or high > 2.0:
+            raise ValueError(
+                f"images must be linear light in [0, 1]: frame {i % tensor.shape[-4]} runs from {low:g} to {high:g} "
+                "(divide by the white level first)"
+            )
+    return tensor
+
+
+def _check_beyond_focal_length(distances: Tensor, camera: Camera) -> None:
+    focal_length = as_setting("focal_length", camera.focal_length)
+    inside = (distances <= focal_length).nonzero()
+    if len(inside) == 0:
+        return
+    stack, frame = (int(i) for i in inside[0])
+    raise ValueError(
+        f"focus_distances must exceed the focal length: frame {frame} has {distances[stack, frame].item():.3f} m, "
+        f"focal length {focal_length[stack, frame].item():.3f} m (millimetres given as metres?)"
+    )
+
+
+def _check_frames_differ(distances: Tensor, camera: Camera) -> None:
+    """Frames that share focus and aperture carry no depth."""
+    apertures = as_setting("f_number", camera.f_number)
+    same = (distances == distances[:, :1]).all(-1) & (apertures == apertures[:, :1]).all(-1)
+    if bool(same.any()):
+        distance = distances[int(same.nonzero()[0]), 0].item()
+        raise ValueError(
+            f"all focus_distances are equal ({distance:g} m): depth needs frames focused at different distances"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DepthGrid:
+    """The planes of a sweep, near to far, as inverse depths (dioptres): D, or B D with a range for each stack."""
+
+    inverse_depths: Tensor
+
+    def __post_init__(self) -> None:
+        planes = as_setting("inverse_depths", self.inverse_depths)
+        if planes.ndim not in (1, 2) or planes.shape[-1] < 2:
+            raise ValueError(
+                f"planes must have the axes D or B D with at least 2 planes, but the shape is {tuple(planes.shape)}"
+            )
+        _require(
+            torch.isfinite(planes) & (planes >= 0), planes, "inverse depths of planes", "be 0 or more", " per metre"
+        )
+        if not bool((planes.diff(dim=-1) < 0).all()):
+            raise ValueError("planes must run from near to far without repeats: sort the depths first")
+        object.__setattr__(self, "inverse_depths", planes)
+
+    @classmethod
+    def uniform_in_inverse_depth(cls, near: Setting, far: Setting, count: int = 64) -> DepthGrid:
+        """The default: equal steps of blur. `far` may be infinity; both may hold one value for each stack (B)."""
+        near, far = _check_range(near, far, count)
+        return cls(_steps(1 / near, 1 / far, count))
+
+    @classmethod
+    def uniform_in_depth(cls, near: Setting = 0.1, far: Setting = 3.0, count: int = 64) -> DepthGrid:
+        """The paper's: 64 planes, 0.1 to 3 m inclusive."""
+        near, far = _check_range(near, far, count)
+        if not bool(torch.isfinite(far).all()):
+            raise ValueError("far must be finite for planes uniform in depth: use uniform_in_inverse_depth")
+        return cls(1 / _steps(near, far, count))
+
+    @classmethod
+    def around(cls, stack: FocalStack, count: int = 64, margin: float = 0.25) -> DepthGrid:
+        """Uniform in inverse depth over the stack's focus distances and `margin` of their span to either side."""
+        if margin < 0:
+            raise ValueError(f"margin must be 0 or more, but is {margin:g}")
+        focus = 1 / stack.focus_distances.detach()
+        low, high = focus.amin(-1), focus.amax(-1)
+        span = torch.where(high > low, high - low, 0.5 * high)  # one distance, two apertures: half of it to either side
+        return cls.uniform_in_inverse_depth(1 / (high + margin * span), 1 / (low - margin * span).clamp_min(0), count)
+
+    @classmethod
+    def from_depths(cls, depths: Any) -> DepthGrid:
+        """Planes at the given depths in metres, near to far; the last may be infinity."""
+        return cls(1 / as_setting("depths", depths))
+
+    @property
+    def depths(self) -> Tensor:
+        return 1 / self.inverse_depths
+
+    @property
+    def count(self) -> int:
+        return self.inverse_depths.shape[-1]
+
+    def scaled(self, factor: float) -> DepthGrid:
+        """Every depth multiplied by `factor`."""
+        return DepthGrid(self.inverse_depths / factor)
+
+    def as_batch(self, size: int) -> Tensor:
+        """Inverse depths, B D."""
+        planes = self.inverse_depths
+        if planes.ndim == 2 and planes.shape[0] not in (1, size):
+            raise ValueError(f"planes hold ranges for {planes.shape[0]} stacks, but the batch has {size}")
+        return planes.expand(size, self.count)
+
+
+def _check_range(near: Setting, far: Setting, count: int) -> tuple[Tensor, Tensor]:
+    near, far = as_setting("near", near), as_setting("far", far)
+    _require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m")
+    beyond = far > near
+    _require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m")
+    if count < 2:
+        raise ValueError(f"a sweep needs at least 2 planes, but count is {count}")
+    return near, far
+
+
+def _steps(start: Tensor, end: Tensor, count: int) -> Tensor:
+    """`count` equal steps from start to end inclusive, along a new last axis; both ends exact."""
+    t = torch.linspace(0, 1, count, dtype=torch.float64)
+    return torch.lerp(start[..., None].expand(*start.shape, count), end[..., None].expand(*end.shape, count), t)
+
+
+@dataclass(frozen=True, eq=False)
+class DepthPrediction:
+    """What a method makes of a stack, as tensors on its device.
+
+    Args:
+        depth: B H W, metres; infinity is allowed.
+        std: B H W, metres, one standard deviation of depth.
+        confidence: B H W in 0..1: the probability that the true plane is the chosen one or a direct neighbour.
+        probabilities: B D H W over the planes, where the method keeps them.
+    """
+
+    depth: Tensor
+    std: Tensor
+    confidence: Tensor
+    probabilities: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        check_shape("depth", self.depth, "B H W")
+        for name in ("std", "confidence"):
+            value = getattr(self, name)
+            if value.shape != self.depth.shape:
+                raise ValueError(
+                    f"{name} has the shape {tuple(value.shape)}, depth {tuple(self.depth.shape)}: they must agree"
+                )
+        if self.probabilities is not None:
+            sizes = dict(zip("BHW", self.depth.shape, strict=True))
+            check_shape("probabilities", self.probabilities, "B D H W", **sizes)
