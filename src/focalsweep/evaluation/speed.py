@@ -79,7 +79,7 @@ def floors(name: str, count: int, height: int, width: int, device: torch.device)
     paired = torch.randn((at_once // 2, height, width), dtype=torch.complex64, device=device)
     rounds = range(count // at_once)
     return {
-        f"{name} floor, real": lambda: [torch.fft.irfft2(real, s=(height, width), norm="forward") for _ in rounds][-1],
+        f"{name} floor, real": lambda: [torch.fft.irfft2(real, s=(height, width)) for _ in rounds][-1],
         f"{name} floor, paired": lambda: [torch.fft.ifft2(paired, norm="forward") for _ in rounds][-1],
     }
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.sweep.costs import ReblurCost
-from focalsweep.sweep.volume import Progress, sweep_tiles
+from focalsweep.sweep.volume import Progress, plan_sweep, sweep_tiles
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 # Both measured on ray-traced and rendered scenes (docs/physics.md), so that about 2/3 of the errors lie within one std.
@@ -87,7 +87,8 @@ def argmin_depth(
     batch, frames, channels, height, width = stack.images.shape
     inverse_depths = planes.as_batch(batch)
     depth, std, confidence = (stack.images.new_empty((batch, height, width)) for _ in range(3))
-    for tile, costs in sweep_tiles(stack, planes, cost, memory=memory, progress=progress):
+    plan = plan_sweep(stack, planes, cost, "mirror", memory)
+    for tile, costs in sweep_tiles(stack, plan, cost, progress=progress):
         minimum = find_minimum(costs, inverse_depths)
         # F C residuals a pixel, of which the latent image takes up C.
         pixels = INDEPENDENT_SHARE * cost.effective_pixels

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.psf import Psf, find_psf
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
@@ -48,7 +47,8 @@ class Cost(Protocol):
     @property
     def reach_px(self) -> int: ...
     def measure(self, images: Tensor) -> StackStatistics | None: ...
-    def encode(self, images: Tensor) -> Tensor: ...
+    @property
+    def display_encoded(self) -> bool: ...
     def evaluate(
         self, spectra: Tensor, coc_px: Tensor, grid: FourierGrid, area: tuple[int, int], statistics: Any
     ) -> Tensor: ...
@@ -84,9 +84,6 @@ class PaperCost:
     def measure(self, images: Tensor) -> None:
         return None
 
-    def encode(self, images: Tensor) -> Tensor:
-        return linear_to_srgb(images) if self.display_encoded else images
-
     def evaluate(
         self,
         spectra: Tensor,  # B F C h w
@@ -99,10 +96,11 @@ class PaperCost:
         if _fused(psf, spectra, coc_px, area, self.reach_px):
             from focalsweep.sweep import kernels
 
-            slope = _constants((self._slope if self.outlier_removal else 0.0,), spectra.device)
             taps = _constants(gaussian_taps(self.neighbourhood_sigma_px), spectra.device)
-            otf = quadrant_functions(psf, coc_px, grid)
-            return kernels.paper_deviation(spectra, otf, self.balance * grid.squared_laplacian, area, taps, slope)
+            slope = self._slope if self.outlier_removal else None
+            return kernels.paper_deviation(
+                spectra, quadrant_functions(psf, coc_px, grid), self.balance, area, taps, slope
+            )
         otf = transfer_functions(psf, coc_px, grid)
         filters = pack_pairs(wiener_filter(otf, grid, self.balance))
         sharp = inverse_pairs(filters[:, :, :, None] * spectra[:, None], area)  # B D/2 F C H W 2
@@ -171,8 +169,9 @@ class ReblurCost:
     def measure(self, images: Tensor) -> StackStatistics:
         return stack_statistics(images, self.noise_std)
 
-    def encode(self, images: Tensor) -> Tensor:
-        return images
+    @property
+    def display_encoded(self) -> bool:
+        return False
 
     def damping(self, grid: FourierGrid, statistics: StackStatistics) -> Tensor:  # B C h w
         """sigma^2 / S."""
@@ -188,15 +187,15 @@ class ReblurCost:
         statistics: StackStatistics,
     ) -> Tensor:  # B D H W
         psf = find_psf(self.psf)
-        damping = self.damping(grid, statistics)
-        precision = statistics.noise_std.square().reciprocal()
+        noise_std, texture_power = statistics.noise_std, statistics.texture_power
         if not self.log_determinant and _fused(psf, spectra, coc_px, area, self.reach_px):
             from focalsweep.sweep import kernels
 
             taps = _constants(gaussian_taps(self.window_sigma_px), spectra.device)
-            factors = precision[:, None].repeat(1, coc_px.shape[1])
-            return kernels.reblur_energy(spectra, quadrant_functions(psf, coc_px, grid), damping, area, taps, factors)
+            otf = quadrant_functions(psf, coc_px, grid)
+            return kernels.reblur_energy(spectra, otf, noise_std, texture_power, self.prior_looseness, area, taps)
         otf = transfer_functions(psf, coc_px, grid)
+        damping = self.damping(grid, statistics)
         latent = latent_spectrum(spectra, otf, damping)
         prior = inverse_pairs(pack_pairs(latent) * damping.sqrt()[:, None], area)  # B D/2 C H W 2
         # H x - I of the even plane + i times that of the odd one.
@@ -204,7 +203,7 @@ class ReblurCost:
         residual.addcmul_(1j * otf[:, 1::2, :, None], latent[:, 1::2, None]).sub_((1 + 1j) * spectra[:, None])
         misfit = inverse_pairs(residual, area)  # B D/2 F C H W 2
         energy = unpack_pairs(prior.square().sum(2) + misfit.square().sum((2, 3)))
-        energy = gaussian_blur(energy, self.window_sigma_px) * precision[:, None, None, None]
+        energy = gaussian_blur(energy, self.window_sigma_px) / noise_std.square()[:, None, None, None]
         if self.log_determinant:
             energy = energy + _log_determinant(otf, damping)[..., None, None]
         return energy
@@ -260,6 +259,11 @@ def stack_statistics(
     The noise is the same in all frames, so the frame with the least detail tells it best; the texture is that of the
     sharpest frame. Nothing is read back, so a GPU is not waited for.
     """
+    if triton_serves(images):
+        from focalsweep.sweep import kernels
+
+        steps = haar_steps(images.shape[-2], images.shape[-1])
+        return StackStatistics(*kernels.stack_statistics(images, steps, noise_std, NOISE_FLOOR))
     diagonal, across, down = haar_details(images)  # B F C n each
     if noise_std is None:
         sigma = noise_from_detail(diagonal).amin(1).square().mean(-1).sqrt().clamp_min(NOISE_FLOOR)
@@ -273,15 +277,16 @@ def stack_statistics(
     return StackStatistics(sigma, power / (2 * math.pi) ** 2)
 
 
-def haar_details(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Diagonal, horizontal and vertical differences (each / 2 in orthonormal scale) of 2 x 2 blocks: (..., n) each.
-
-    Many blocks tell no more than some: at most about 128 x 128 of them, spread over the picture (..., H, W).
-    """
-    height, width = images.shape[-2:]
+def haar_steps(height: int, width: int) -> tuple[int, int]:
+    """How far apart 2 x 2 blocks are taken: many tell no more than some, so at most 64 a direction."""
     if height < 2 or width < 2:
         raise ValueError(f"pictures must be at least 2 x 2 px, but are {height} x {width}")
-    steps = [2 * max(1, length // 256) for length in (height, width)]
+    return 2 * math.ceil(height / 128), 2 * math.ceil(width / 128)
+
+
+def haar_details(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Diagonal, horizontal and vertical differences (orthonormal) of 2 x 2 blocks of (..., H, W): (..., n) each."""
+    steps = haar_steps(images.shape[-2], images.shape[-1])
     blocks = images.unfold(-2, 2, steps[0]).unfold(-2, 2, steps[1]).flatten(-2).flatten(-3, -2)  # ... n 4: a b c d
     haar = (
         torch.tensor([[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]], dtype=images.dtype, device=images.device) / 2
@@ -299,9 +304,9 @@ def _fused(psf: Psf, spectra: Tensor, coc_px: Tensor, area: tuple[int, int], rea
     return triton_serves(spectra, coc_px) and getattr(psf, "radial", False) and min(area) > reach_px
 
 
-@lru_cache(maxsize=16)
+@cache
 def _constants(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """A few numbers on a device, copied there once."""
+    """A few numbers on a device, copied there once and kept: recorded sweeps go on reading them."""
     return torch.tensor(values, dtype=torch.float32, device=device)
 
 

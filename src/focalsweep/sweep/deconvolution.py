@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.psf import Disk, Psf
 
 
@@ -76,17 +77,19 @@ def mirror_ends(images: Tensor, dim: int, before: int, after: int) -> tuple[Tens
     return ends.narrow(dim, 0, before), ends.narrow(dim, before, after)
 
 
-def pad_periodic(images: Tensor, height: int, width: int) -> Tensor:
+def pad_periodic(images: Tensor, height: int, width: int, encode: bool = False) -> Tensor:
     """Extend images (..., H, W) to height x width so that opposite borders meet without a step.
 
     The extension lies behind the last row and column. It fades from the mirror image of the far border to that of
-    the near border, so a circular convolution sees plausible content on both sides instead of a jump.
+    the near border, so a circular convolution sees plausible content on both sides instead of a jump. `encode` turns
+    linear light into sRGB values on the way.
     """
     extra_rows, extra_columns = height - images.shape[-2], width - images.shape[-1]
     if triton_serves(images) and extra_rows <= images.shape[-2] and extra_columns <= images.shape[-1]:
         from focalsweep.sweep import kernels
 
-        return kernels.pad_periodic(images, height, width)
+        return kernels.pad_periodic(images, height, width, encode)
+    images = linear_to_srgb(images) if encode else images
     for dim, length in ((-2, height), (-1, width)):
         extra = length - images.shape[dim]
         if extra == 0:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from focalsweep.optics.psf import Psf, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
+from focalsweep.sweep import graphs
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
@@ -23,6 +24,7 @@ from focalsweep.sweep.deconvolution import (
     pack_pairs,
     pad_periodic,
     transfer_functions,
+    triton_serves,
 )
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -89,47 +91,49 @@ def cost_volume(
     grid = planes if isinstance(planes, DepthGrid) else DepthGrid.from_depths(planes)
     cost = find_cost(cost)
     batch = stack.as_batch()
-    volume = None
-    tiles = sweep_tiles(batch, grid, cost, padding=padding, memory=memory, progress=progress)
-    for tile, costs in tiles:
-        costs = cost.finish(costs)
-        if costs.shape[-2:] == batch.size:
-            volume = costs
-            break
-        if volume is None:
-            volume = costs.new_empty((*costs.shape[:2], *batch.size))
-        volume[:, :, tile.core[0], tile.core[1]] = costs
-    assert volume is not None
+    plan = plan_sweep(batch, grid, cost, padding, memory)
+    if len(plan.tiles) == 1 and plan.planes_at_once >= grid.count:
+        volume = _sweep_at_once(batch.images, cost, plan, memory)
+    else:
+        volume = batch.images.new_empty((len(batch.images), grid.count, *batch.size))
+        for tile, costs in sweep_tiles(batch, plan, cost, progress=progress):
+            volume[:, :, tile.core[0], tile.core[1]] = cost.finish(costs)
     return volume if stack.batched else volume[0]
 
 
+def _sweep_at_once(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | None) -> Tensor:
+    """A sweep of one tile and one chunk; on a GPU it is recorded and replayed (see `graphs.py`)."""
+    ((_, coc, spare),) = plane_chunks(plan)
+    coc = coc.to(plan.grid.fy)
+
+    def run(images: Tensor, coc: Tensor) -> Tensor:
+        statistics = cost.measure(images)
+        spectra = tile_spectra(images, plan.tiles[0], cost, plan.grid)
+        costs = cost.evaluate(spectra, coc, plan.grid, plan.tiles[0].area_size, statistics)
+        return cost.finish(costs[:, : costs.shape[1] - spare])
+
+    workspace = _bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
+    if triton_serves(images, coc) and workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device)):
+        return graphs.SWEEPS.run((cost, plan.grid.height, plan.grid.width, spare), run, images, coc)
+    return run(images, coc)
+
+
 def sweep_tiles(
-    stack: FocalStack,
-    planes: DepthGrid,
-    cost: Cost,
-    *,
-    padding: str = "mirror",
-    memory: int | None = None,
-    progress: Progress | None = None,
+    stack: FocalStack, plan: SweepPlan, cost: Cost, *, progress: Progress | None = None
 ) -> Iterator[tuple[Tile, Tensor]]:
     """The costs of a batched stack, tile by tile, before `cost.finish`: B D h w over each tile's core."""
-    plan = plan_sweep(stack, planes, cost, padding, memory)
     statistics = cost.measure(stack.images)
-    count = planes.count
+    count = plan.signed_coc_px.shape[1]
     for number, tile in enumerate(plan.tiles):
-        spectra = tile_spectra(stack, tile, cost, plan.grid)
-        costs = None
+        spectra = tile_spectra(stack.images, tile, cost, plan.grid)
+        rows, columns = tile.core
+        costs = stack.images.new_empty((len(stack.images), count, rows.stop - rows.start, columns.stop - columns.start))
         for start, coc, spare in plane_chunks(plan):
             chunk = cost.evaluate(spectra, coc, plan.grid, tile.area_size, statistics)
-            chunk = chunk[:, : chunk.shape[1] - spare, tile.core_in_area[0], tile.core_in_area[1]]
-            if chunk.shape[1] == count:
-                costs = chunk
-            else:
-                costs = chunk.new_empty((chunk.shape[0], count, *chunk.shape[2:])) if costs is None else costs
-                costs[:, start : start + plan.planes_at_once] = chunk
+            stop = start + chunk.shape[1] - spare
+            costs[:, start:stop] = chunk[:, : stop - start, tile.core_in_area[0], tile.core_in_area[1]]
             if progress:
-                progress((number + min(1.0, (start + plan.planes_at_once) / count)) / len(plan.tiles))
-        assert costs is not None
+                progress((number + stop / count) / len(plan.tiles))
         yield tile, costs
 
 
@@ -148,7 +152,7 @@ def all_in_focus(
     position = plane_position(inverse_depth, planes.as_batch(len(stack.images)).to(inverse_depth))
     sharp = torch.zeros_like(stack.images[:, 0])
     for tile in plan.tiles:
-        spectra = tile_spectra(stack, tile, cost, plan.grid)
+        spectra = tile_spectra(stack.images, tile, cost, plan.grid)
         tile_position = position[:, tile.core[0], tile.core[1]]
         for start, coc, _ in plane_chunks(plan):
             otf = transfer_functions(find_psf(psf), coc, plan.grid)
@@ -162,10 +166,11 @@ def all_in_focus(
 
 def plane_position(inverse_depth: Tensor, planes: Tensor) -> Tensor:
     """Where inverse depths B H W lie among planes B D (near to far): 2.5 is midway between planes 2 and 3."""
-    far = torch.searchsorted(-planes.contiguous(), -inverse_depth.flatten(1).contiguous()).clamp(1, planes.shape[1] - 1)
+    u = inverse_depth.flatten(1).contiguous()
+    far = torch.searchsorted(-planes.contiguous(), -u).clamp(1, planes.shape[1] - 1)
     before, after = planes.gather(1, far - 1), planes.gather(1, far)
-    share = (before - inverse_depth.flatten(1)) / (before - after)
-    position: Tensor = far - 1 + share.clamp(0, 1)
+    share: Tensor = ((before - u) / (before - after)).clamp(0, 1)
+    position: Tensor = share + (far - 1)
     return position.reshape(inverse_depth.shape)
 
 
@@ -181,10 +186,10 @@ def plane_chunks(plan: SweepPlan) -> Iterator[tuple[int, Tensor, int]]:
         yield start, torch.cat([coc, coc[:, -1:]], 1) if spare else coc, spare
 
 
-def tile_spectra(stack: FocalStack, tile: Tile, cost: Cost, grid: FourierGrid) -> Tensor:
+def tile_spectra(images: Tensor, tile: Tile, cost: Cost, grid: FourierGrid) -> Tensor:
     """The transformed frames of a tile, B F C h w."""
-    images = cost.encode(stack.images[..., tile.area[0], tile.area[1]])
-    return torch.fft.fft2(pad_periodic(images, grid.height, grid.width))
+    area = images[..., tile.area[0], tile.area[1]]
+    return torch.fft.fft2(pad_periodic(area, grid.height, grid.width, cost.display_encoded))
 
 
 def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, memory: int | None) -> SweepPlan:
@@ -213,17 +218,17 @@ def default_memory(device: torch.device) -> int:
     return 2**29 if device.type == "cpu" else 2**32
 
 
-def _bytes_a_plane(stack: FocalStack, transform: tuple[int, int]) -> int:
+def _bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
     """What one plane of a sweep takes while it is evaluated: transfer functions, filtered spectra, their transforms."""
-    batch, frames, channels = stack.images.shape[:3]
+    batch, frames, channels = images.shape[:3]
     maps = 3 * (frames + 1) * channels + 4 * frames
-    return batch * maps * transform[0] * transform[1] * stack.images.element_size()
+    return batch * maps * transform[0] * transform[1] * images.element_size()
 
 
 def _planes_at_once(stack: FocalStack, count: int, transform: tuple[int, int], memory: int | None) -> int:
     device = stack.images.device
     budget = CPU_WORKING_SET_BYTES if device.type == "cpu" else memory or default_memory(device)
-    return max(2, min(count, budget // _bytes_a_plane(stack, transform)) // 2 * 2)
+    return max(2, min(count, budget // _bytes_a_plane(stack.images, transform)) // 2 * 2)
 
 
 def _whole_picture(size: tuple[int, int]) -> Tile:
@@ -238,9 +243,9 @@ def _tile_picture(stack: FocalStack, margin: int, halo: int, memory: int | None)
     whole = (fast_length(stack.size[0] + margin), fast_length(stack.size[1] + margin))
     limit = CPU_TRANSFORM_PX if device.type == "cpu" else 4096
     limit = max(limit, fast_length(4 * (2 * halo + margin)))  # a wide blur needs a wide halo: keep most of a tile core
-    if max(whole) <= limit and 2 * _bytes_a_plane(stack, whole) <= memory:
+    if max(whole) <= limit and 2 * _bytes_a_plane(stack.images, whole) <= memory:
         return [_whole_picture(stack.size)], whole
-    while 2 * _bytes_a_plane(stack, (limit, limit)) > memory:
+    while 2 * _bytes_a_plane(stack.images, (limit, limit)) > memory:
         limit = limit * 3 // 4
     limit = fast_length(limit)
     if limit - margin - 2 * halo < 16:
