@@ -30,7 +30,9 @@ RIGS = {
 }
 
 
-def random_texture(height: int, width: int, *, channels: int = 3, mean: float = 0.45, std: float = 0.15, seed: int = 0) -> Tensor:
+def random_texture(
+    height: int, width: int, *, channels: int = 3, mean: float = 0.45, std: float = 0.15, seed: int = 0
+) -> Tensor:
     """C H W with amplitudes of 1 / frequency in random phase, within [0, 1]."""
     generator = torch.Generator().manual_seed(seed)
     fy, fx = torch.fft.fftfreq(height)[:, None], torch.fft.fftfreq(width)

@@ -19,7 +19,9 @@ FOCUS_DISTANCES = [0.5, 0.62, 0.8, 1.1, 2.0]
 DEPTHS = [0.45, 0.55, 0.7, 1.0, 1.8, 4.0, 30.0]
 BALANCE = 0.01
 TORCH_BESSEL = pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="torch.special.bessel_j1 and j0 are off by 4.7e-7 beyond x = 5 in float64"
+    strict=True,
+    raises=AssertionError,
+    reason="torch.special.bessel_j1 and j0 are off by 4.7e-7 beyond x = 5 in float64",
 )
 
 
@@ -38,7 +40,11 @@ def camera(scale: float = 1.0) -> Camera:
 def twin_coc(frames: int, lens: Camera) -> np.ndarray:
     """D F."""
     return twins.coc_px(
-        np.array(DEPTHS)[:, None], np.array(FOCUS_DISTANCES[:frames]), lens.focal_length, lens.f_number, lens.pixel_pitch
+        np.array(DEPTHS)[:, None],
+        np.array(FOCUS_DISTANCES[:frames]),
+        lens.focal_length,
+        lens.f_number,
+        lens.pixel_pitch,
     )
 
 
@@ -76,7 +82,9 @@ def test_wiener_filter_with_a_spatial_kernel_agrees_with_scikit_image(coc: float
     padded = torch.zeros(40, 44)
     padded[:side, :side] = kernel.float()
     otf = torch.fft.fft2(padded.roll((-(side // 2), -(side // 2)), (0, 1)))
-    ours = apply_filter(torch.from_numpy(image).float(), wiener_filter(otf, fourier_grid(40, 44, CPU, torch.float32), BALANCE))
+    ours = apply_filter(
+        torch.from_numpy(image).float(), wiener_filter(otf, fourier_grid(40, 44, CPU, torch.float32), BALANCE)
+    )
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=1e-5)
 
 
@@ -97,7 +105,9 @@ def test_jinc_agrees_with_scipy(dtype: torch.dtype, tolerance: float) -> None:
     ("dtype", "tolerance"), [(torch.float32, 1e-6), pytest.param(torch.float64, 1e-12, marks=TORCH_BESSEL)]
 )
 def test_gradient_of_jinc_agrees_with_scipy(dtype: torch.dtype, tolerance: float) -> None:
-    x = np.concatenate([-np.logspace(-6, 1, 100), np.logspace(-12, 0, 200), np.linspace(0.4, 0.6, 101), np.linspace(1, 80, 999)])
+    x = np.concatenate(
+        [-np.logspace(-6, 1, 100), np.logspace(-12, 0, 200), np.linspace(0.4, 0.6, 101), np.linspace(1, 80, 999)]
+    )
     given = torch.from_numpy(x).to(dtype).requires_grad_()
     jinc(given).sum().backward()
     assert given.grad is not None
@@ -131,7 +141,9 @@ def as_stack(images: np.ndarray, dtype: torch.dtype) -> FocalStack:
 
 
 @pytest.mark.parametrize(
-    ("frames", "channels", "size"), [(2, 1, (21, 26)), (3, 3, (19, 23)), (5, 3, (24, 17))], ids=["2 gray", "3 RGB", "5 RGB"]
+    ("frames", "channels", "size"),
+    [(2, 1, (21, 26)), (3, 3, (19, 23)), (5, 3, (24, 17))],
+    ids=["2 gray", "3 RGB", "5 RGB"],
 )
 @pytest.mark.parametrize("switches", ABLATIONS.values(), ids=ABLATIONS.keys())
 def test_paper_cost_agrees_with_its_twin(frames: int, channels: int, size: tuple[int, int], switches: dict) -> None:
@@ -153,7 +165,9 @@ def test_paper_cost_of_linear_light() -> None:
 
 @pytest.mark.parametrize("window_sigma_px", [0.0, 2.0])
 @pytest.mark.parametrize(
-    ("frames", "channels", "size"), [(2, 1, (21, 26)), (3, 3, (19, 23)), (5, 3, (24, 17))], ids=["2 gray", "3 RGB", "5 RGB"]
+    ("frames", "channels", "size"),
+    [(2, 1, (21, 26)), (3, 3, (19, 23)), (5, 3, (24, 17))],
+    ids=["2 gray", "3 RGB", "5 RGB"],
 )
 def test_reblur_cost_agrees_with_its_twin(
     frames: int, channels: int, size: tuple[int, int], window_sigma_px: float

@@ -35,7 +35,8 @@ def test_lowest_cost_is_at_the_true_depth(rig: str) -> None:
         within = (ours <= 2).float().mean().item()
         print(
             f"{rig:6} plane {plane:2} at {rendered.depth:.3f} m: reblur {100 * within:5.1f} % within 2 planes, "
-            f"mean error {ours.mean():.3f} planes; paper {100 * (theirs <= 2).float().mean():5.1f} %, {theirs.mean():.3f}"
+            f"mean error {ours.mean():.3f} planes; "
+            f"paper {100 * (theirs <= 2).float().mean():5.1f} %, {theirs.mean():.3f}"
         )
         assert within > 0.95, f"plane {plane}"
         reblur.append(ours.mean().item())
@@ -81,7 +82,9 @@ def test_all_in_focus_beats_every_blurred_frame(rig: str, plane: int) -> None:
     result = estimate_depth(rendered.stack, planes=planes)
     ours = psnr(torch.from_numpy(result.all_in_focus).movedim(-1, 0), rendered.sharp)
     frames = [psnr(frame, rendered.sharp) for frame in rendered.stack.images]
-    print(f"{rig:6} plane {plane}: all in focus {ours:.1f} dB, frames {', '.join(f'{value:.1f}' for value in frames)} dB")
+    print(
+        f"{rig:6} plane {plane}: all in focus {ours:.1f} dB, frames {', '.join(f'{value:.1f}' for value in frames)} dB"
+    )
     blurs = coc_px(rendered.depth, rendered.stack.focus_distances, rendered.stack.camera)
     away_from_focus = [value for value, blur in zip(frames, blurs, strict=True) if blur > 1]
     assert len(away_from_focus) >= 3

@@ -54,7 +54,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
     "six axes": (lambda: stack(IMAGES[None, None]), ValueError, ("images", "B F C H W", "(1, 1, 3, 3, 8, 10)")),
     "channels last": (lambda: stack(IMAGES.movedim(1, -1)), ValueError, ("F H W C", "(3, 8, 10, 3)", "channels")),
     "no pixels": (lambda: stack(IMAGES[..., :0]), ValueError, ("images", "empty", "(3, 3, 8, 0)")),
-    "integers": (lambda: stack((IMAGES * 255).to(torch.uint8)), TypeError, ("images", "floats", "uint8", "srgb_to_linear")),
+    "integers": (
+        lambda: stack((IMAGES * 255).to(torch.uint8)),
+        TypeError,
+        ("images", "floats", "uint8", "srgb_to_linear"),
+    ),
     "integers from NumPy": (lambda: stack(np.ones((3, 3, 8, 10), np.uint16)), TypeError, ("images", "uint16")),
     "0 to 255": (lambda: stack(IMAGES * 255), ValueError, ("images", "[0, 1]", "frame 0 runs from 0 to 84.7")),
     "NaN pixel": (lambda: stack(with_pixel(nan)), ValueError, ("images", "finite", "frame 1", "NaN")),
@@ -65,7 +69,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
         ValueError,
         ("one size", "frame 0 is (3, 8, 10)", "frame 2 is (3, 9, 10)"),
     ),
-    "too few distances": (lambda: stack(focus_distances=[0.8, 1.0]), ValueError, ("focus_distances", "3 frames", "(2,)")),
+    "too few distances": (
+        lambda: stack(focus_distances=[0.8, 1.0]),
+        ValueError,
+        ("focus_distances", "3 frames", "(2,)"),
+    ),
     "one distance": (lambda: stack(focus_distances=0.8), ValueError, ("focus_distances", "3 frames", "()")),
     "distances for other stacks": (
         lambda: stack(IMAGES[None].repeat(2, 1, 1, 1, 1), [DISTANCES] * 3),
@@ -80,9 +88,17 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
         ("focus_distances must exceed the focal length", "frame 2 has 0.012 m", "focal length 0.050 m", "millimetres"),
     ),
     "at the focal length": (lambda: stack(focus_distances=[0.8, 0.05, 2.0]), ValueError, ("frame 1 has 0.050 m",)),
-    "distance NaN": (lambda: stack(focus_distances=[0.8, nan, 2.0]), ValueError, ("focus_distances", "frame 1 has nan")),
+    "distance NaN": (
+        lambda: stack(focus_distances=[0.8, nan, 2.0]),
+        ValueError,
+        ("focus_distances", "frame 1 has nan"),
+    ),
     "distance 0": (lambda: stack(focus_distances=[0.0, 1.0, 2.0]), ValueError, ("focus_distances", "frame 0 has 0 m")),
-    "distance negative": (lambda: stack(focus_distances=[0.8, 1.0, -2.0]), ValueError, ("positive", "frame 2 has -2 m")),
+    "distance negative": (
+        lambda: stack(focus_distances=[0.8, 1.0, -2.0]),
+        ValueError,
+        ("positive", "frame 2 has -2 m"),
+    ),
     "distances are words": (lambda: stack(focus_distances=["a", "b", "c"]), TypeError, ("focus_distances", "'a'")),
     "second stack's distance": (
         lambda: stack(IMAGES[None].repeat(2, 1, 1, 1, 1), [DISTANCES, [0.8, 0.0, 2.0]]),
@@ -90,7 +106,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
         ("focus_distances", "stack 1, frame 1 has 0 m"),
     ),
     "magnification 0": (lambda: stack(magnification=[1, 0, 1]), ValueError, ("magnification", "frame 1 has 0")),
-    "magnification for other frames": (lambda: stack(magnification=[1.0, 1.1]), ValueError, ("magnification", "(2,)", "F=3")),
+    "magnification for other frames": (
+        lambda: stack(magnification=[1.0, 1.1]),
+        ValueError,
+        ("magnification", "(2,)", "F=3"),
+    ),
     "crop outside": (lambda: stack().cropped(2, 0, 7, 10), ValueError, ("7 x 10", "row 2", "8 x 10 px")),
     "crop before the start": (lambda: stack().cropped(-1, 0, 4, 4), ValueError, ("row -1",)),
     "resize by 0": (lambda: stack().resized(0.0), ValueError, ("scale", "0")),
@@ -107,7 +127,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
     "near 0": (lambda: DepthGrid.uniform_in_inverse_depth(0, 2), ValueError, ("near", "0 m")),
     "near at infinity": (lambda: DepthGrid.uniform_in_inverse_depth(inf, inf), ValueError, ("near", "inf m")),
     "far before near": (lambda: DepthGrid.uniform_in_inverse_depth(2, 1), ValueError, ("far", "beyond near", "1 m")),
-    "far infinite in depth": (lambda: DepthGrid.uniform_in_depth(1, inf), ValueError, ("far", "uniform_in_inverse_depth")),
+    "far infinite in depth": (
+        lambda: DepthGrid.uniform_in_depth(1, inf),
+        ValueError,
+        ("far", "uniform_in_inverse_depth"),
+    ),
     "count 1": (lambda: DepthGrid.uniform_in_depth(1, 2, count=1), ValueError, ("at least 2 planes", "1")),
     "margin negative": (lambda: DepthGrid.around(stack(), margin=-0.1), ValueError, ("margin", "-0.1")),
     "planes for other stacks": (
@@ -311,7 +335,9 @@ def test_empty_list_of_frames_is_refused() -> None:
         stack([], [])
 
 
-@pytest.mark.xfail(strict=True, reason="a pitch in micrometres (4.3) passes: its bound is 10 m, as for the focal length")
+@pytest.mark.xfail(
+    strict=True, reason="a pitch in micrometres (4.3) passes: its bound is 10 m, as for the focal length"
+)
 def test_pixel_pitch_in_micrometres_is_refused() -> None:
     with pytest.raises(ValueError, match="pixel_pitch"):
         Camera(0.05, 2.8, 4.3)

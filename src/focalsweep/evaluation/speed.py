@@ -109,20 +109,21 @@ def run_rival(module: ModuleType, stack: FocalStack, planes: DepthGrid) -> Any:
 
 
 def in_turn(jobs: dict[str, Callable[[], Any]], device: torch.device, repeats: int, say: Say) -> dict[str, list[float]]:
-    """Every job once to warm up, then `repeats` rounds over all of them; slow ones (over a second) at most 3 times."""
+    """Every job to warm up (kernels are compiled, then recorded), then `repeats` rounds over all; 3 for slow ones."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
-    slow: set[str] = set()
     with torch.no_grad():
-        for turn in range(repeats + 1):
+        slow = set()
+        for name, job in jobs.items():
+            elapsed = timed(job, device)
+            if device.type == "cuda":
+                elapsed = min(timed(job, device) for _ in range(3)) if elapsed < 4 else elapsed
+            if elapsed > 1:
+                slow.add(name)
+                say(f"{name}: {elapsed:.2f} s")
+        for turn in range(repeats):
             for name, job in jobs.items():
-                if name in slow and turn > 3:
-                    continue
-                elapsed = timed(job, device)
-                if turn:
-                    seconds[name].append(elapsed)
-                elif elapsed > 1:
-                    slow.add(name)
-                    say(f"{name}: {elapsed:.2f} s")
+                if turn < 3 or name not in slow:
+                    seconds[name].append(timed(job, device))
     return seconds
 
 
@@ -172,6 +173,8 @@ def one_size(cost: str, megapixels: float, frames: int, device: torch.device) ->
     width = round(height * 4 / 3)
     with torch.no_grad():
         stack = benchmark_stack(height, width, frames, device)
+        if device.type == "cuda":
+            cost_volume(stack, DepthGrid.uniform_in_depth(), cost)  # compiles the kernels
         seconds = timed(lambda: cost_volume(stack, DepthGrid.uniform_in_depth(), cost), device)
     on_gpu = device.type == "cuda"
     peak = (

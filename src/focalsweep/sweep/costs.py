@@ -8,6 +8,7 @@ gradient is asked for, `kernels.py` does the same in fewer passes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Protocol
@@ -27,7 +28,7 @@ from focalsweep.sweep.deconvolution import (
     transfer_functions,
     triton_serves,
     unpack_pairs,
-    wiener_filter,
+    wiener_pairs,
 )
 
 
@@ -101,10 +102,20 @@ class PaperCost:
             return kernels.paper_deviation(
                 spectra, quadrant_functions(psf, coc_px, grid), self.balance, area, taps, slope
             )
-        otf = transfer_functions(psf, coc_px, grid)
-        filters = pack_pairs(wiener_filter(otf, grid, self.balance))
-        sharp = inverse_pairs(filters[:, :, :, None] * spectra[:, None], area)  # B D/2 F C H W 2
-        mean, variance = _mean_and_variance(sharp, dim=2)
+        filters = wiener_pairs(psf, coc_px, grid, self.balance)  # B D/2 F h w
+        # Deviations from the first frame are small where the frames agree: their squares lose no digits there.
+        frames = spectra.shape[1]
+        first = inverse_pairs(filters[:, :, 0, None] * spectra[:, None, 0], area)  # B D/2 C H W 2
+        total, squares = torch.zeros_like(first), torch.zeros_like(first)
+        for some in _few_frames(1, frames):
+            sharp = inverse_pairs(filters[:, :, some, None] * spectra[:, None, some], area)  # B D/2 f C H W 2
+            for frame in sharp.unbind(2):
+                deviation = frame - first
+                total.add_(deviation)
+                squares.addcmul_(deviation, deviation)
+        shift = total / frames
+        mean = first + shift
+        variance = (squares / frames).addcmul_(shift, shift, value=-1).clamp_min(0)
         smooth_mean = gaussian_blur(mean, self.neighbourhood_sigma_px, dims=(-3, -2))
         # The mean over frames of (I - mu)^2 is var + (mean - mu)^2: no difference of large squares.
         deviation = variance + (mean - smooth_mean).square()
@@ -198,11 +209,14 @@ class ReblurCost:
         damping = self.damping(grid, statistics)
         latent = latent_spectrum(spectra, otf, damping)
         prior = inverse_pairs(pack_pairs(latent) * damping.sqrt()[:, None], area)  # B D/2 C H W 2
-        # H x - I of the even plane + i times that of the odd one.
-        residual = otf[:, 0::2, :, None] * latent[:, 0::2, None]  # B D/2 F C h w
-        residual.addcmul_(1j * otf[:, 1::2, :, None], latent[:, 1::2, None]).sub_((1 + 1j) * spectra[:, None])
-        misfit = inverse_pairs(residual, area)  # B D/2 F C H W 2
-        energy = unpack_pairs(prior.square().sum(2) + misfit.square().sum((2, 3)))
+        energy = prior.square().sum(2)
+        even, odd = latent[:, 0::2, None], 1j * latent[:, 1::2, None]
+        for some in _few_frames(0, spectra.shape[1]):
+            residual = otf[:, 0::2, some, None] * even  # B D/2 f C h w
+            residual.add_(otf[:, 1::2, some, None] * odd).sub_(spectra[:, None, some], alpha=1 + 1j)
+            for misfit in inverse_pairs(residual, area).flatten(2, 3).unbind(2):
+                energy = energy.addcmul(misfit, misfit)
+        energy = unpack_pairs(energy)
         energy = gaussian_blur(energy, self.window_sigma_px) / noise_std.square()[:, None, None, None]
         if self.log_determinant:
             energy = energy + _log_determinant(otf, damping)[..., None, None]
@@ -300,6 +314,12 @@ def noise_from_detail(diagonal: Tensor) -> Tensor:
     return diagonal.abs().median(-1).values / 0.6745
 
 
+def _few_frames(first: int, last: int) -> Iterator[slice]:
+    """Two frames at a time: enough transforms to keep the cores busy, few enough to stay in their caches."""
+    for start in range(first, last, 2):
+        yield slice(start, min(start + 2, last))
+
+
 def _fused(psf: Psf, spectra: Tensor, coc_px: Tensor, area: tuple[int, int], reach_px: int) -> bool:
     return triton_serves(spectra, coc_px) and getattr(psf, "radial", False) and min(area) > reach_px
 
@@ -327,32 +347,25 @@ def gaussian_taps(sigma_px: float) -> tuple[float, ...]:
 def gaussian_blur(maps: Tensor, sigma_px: float, dims: tuple[int, int] = (-2, -1)) -> Tensor:
     """Separable Gaussian over two axes, mirrored at the borders.
 
-    A sum of shifted copies: many times faster than a convolution with one channel on the CPU.
+    A sum of shifted copies, and of mirrored strips at the ends: many times faster than a convolution with one channel
+    on the CPU.
     """
     taps = gaussian_taps(sigma_px)
     radius = len(taps) // 2
-    if radius == 0:
-        return maps
-    for dim in dims:
+    for dim in dims if radius else ():
         size = maps.shape[dim]
+        if radius > size:  # a picture smaller than the window sees itself several times
+            before, after = mirror_ends(maps, dim, radius, radius)
+            padded = torch.cat([before, maps, after], dim)
+            maps = sum(tap * padded.narrow(dim, k, size) for k, tap in enumerate(taps))  # type: ignore[assignment]
+            continue
         before, after = mirror_ends(maps, dim, radius, radius)
-        padded = torch.cat([before, maps, after], dim)
-        total = padded.narrow(dim, radius, size) * taps[radius]
+        total = maps * taps[radius]
         for k in range(1, radius + 1):
-            total.add_(padded.narrow(dim, radius - k, size), alpha=taps[radius + k])
-            total.add_(padded.narrow(dim, radius + k, size), alpha=taps[radius + k])
+            tap, rest = taps[radius + k], size - k
+            total.narrow(dim, k, rest).add_(maps.narrow(dim, 0, rest), alpha=tap)
+            total.narrow(dim, 0, rest).add_(maps.narrow(dim, k, rest), alpha=tap)
+            total.narrow(dim, 0, k).add_(before.narrow(dim, radius - k, k), alpha=tap)
+            total.narrow(dim, rest, k).add_(after.narrow(dim, 0, k), alpha=tap)
         maps = total
     return maps
-
-
-def _mean_and_variance(values: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Over one short axis, in two passes. (torch.var_mean takes ten times as long along an outer axis.)"""
-    first, *rest = values.unbind(dim)
-    mean = first.clone()
-    for value in rest:
-        mean = mean.add_(value)
-    mean = mean / values.shape[dim]
-    total = (first - mean).square()
-    for value in rest:
-        total = total + (value - mean).square()
-    return mean, total / values.shape[dim]

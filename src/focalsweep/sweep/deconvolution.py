@@ -106,7 +106,7 @@ def transfer_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
     if not getattr(psf, "radial", False):
         return psf(signed_coc_px.to(grid.fy)[..., None, None], grid.fy, grid.fx)
     quadrant = quadrant_functions(psf, signed_coc_px, grid)
-    return _unfold(_unfold(quadrant, -2, grid.height), -1, grid.width)
+    return unfold_quadrant(quadrant, grid)
 
 
 def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Tensor:
@@ -123,9 +123,12 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
     return psf(coc[..., None, None], fy, fx)
 
 
-def _unfold(half: Tensor, dim: int, length: int) -> Tensor:
-    """Frequencies 0 to the highest, followed by the negative ones, of something even."""
-    return torch.cat([half, half.narrow(dim, 1, length - half.shape[dim]).flip(dim)], dim)
+def unfold_quadrant(quadrant: Tensor, grid: FourierGrid) -> Tensor:
+    """Something even in both frequencies, from 0 to the highest, to all of them: (..., h, w)."""
+    for dim, length in ((-2, grid.height), (-1, grid.width)):
+        negative = quadrant.narrow(dim, 1, length - quadrant.shape[dim]).flip(dim)
+        quadrant = torch.cat([quadrant, negative], dim)
+    return quadrant
 
 
 def pack_pairs(planes: Tensor) -> Tensor:
@@ -149,8 +152,20 @@ def squared_magnitude(z: Tensor) -> Tensor:
 
 
 def wiener_filter(otf: Tensor, grid: FourierGrid, balance: float) -> Tensor:
-    """Wiener-Hunt deconvolution with a Laplacian regulariser: conj(H) / (|H|^2 + balance |L|^2) (paper, Eq. 6)."""
-    return otf.conj() / (squared_magnitude(otf) + balance * grid.squared_laplacian)
+    """Wiener-Hunt deconvolution with a Laplacian regulariser: conj(H) / (|H|^2 + balance |L|^2) (paper, Eq. 6).
+
+    The OTF covers all frequencies of the grid or the quadrant of them from 0 up.
+    """
+    regulariser = grid.squared_laplacian[: otf.shape[-2], : otf.shape[-1]]
+    return otf.conj() / (squared_magnitude(otf) + balance * regulariser)
+
+
+def wiener_pairs(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid, balance: float) -> Tensor:
+    """The Wiener filters of all blurs B D F, planes packed in pairs: B D/2 F h w."""
+    if not getattr(psf, "radial", False):
+        return pack_pairs(wiener_filter(transfer_functions(psf, signed_coc_px, grid), grid, balance))
+    quadrant = wiener_filter(quadrant_functions(psf, signed_coc_px, grid), grid, balance)
+    return unfold_quadrant(pack_pairs(quadrant), grid)
 
 
 def latent_spectrum(

@@ -53,10 +53,10 @@ def _half_plane(index, height, width):
 
 
 @triton.jit
-def _store_pair(out, at, opposite_at, even_real, even_imag, odd_real, odd_imag, mask):
+def _store_pair(out, at, opposite_at, even_real, even_imag, odd_real, odd_imag, mask, opposite_mask):
     """even + i odd at a frequency, conj(even) + i conj(odd) at its negative: two real pictures in one complex one."""
     _store_complex(out, at, even_real - odd_imag, even_imag + odd_real, mask)
-    _store_complex(out, opposite_at, even_real + odd_imag, odd_real - even_imag, mask)
+    _store_complex(out, opposite_at, even_real + odd_imag, odd_real - even_imag, opposite_mask)
 
 
 @triton.jit
@@ -75,6 +75,8 @@ def _reblur_spectra_kernel(
     table = otf + which.to(tl.int64) * 2 * FRAMES * rows * columns + tl.where(y < rows, y, height - y) * columns + x
     channel = tl.arange(0, LANES)[:, None]  # LANES is CHANNELS rounded up to a power of two
     mask = (channel < CHANNELS) & inside[None, :]
+    # Two columns hold their own negatives: each frequency there is stored once, so that results repeat to the bit.
+    opposite_mask = mask & ((x != 0) & (2 * x != width))[None, :]
     at = channel * size + here[None, :]
     opposite_at = channel * size + opposite[None, :]
     power_0 = tl.zeros([BLOCK], tl.float32)
@@ -108,8 +110,9 @@ def _reblur_spectra_kernel(
     target = base + FRAMES * CHANNELS * size
     root = tl.sqrt(damp)
     _store_pair(
-        out, target + at, target + opposite_at, root * real_0, root * imag_0, root * real_1, root * imag_1, mask
-    )
+        out, target + at, target + opposite_at,
+        root * real_0, root * imag_0, root * real_1, root * imag_1, mask, opposite_mask,
+    )  # fmt: skip
     for i in tl.static_range(FRAMES):
         h_0 = tl.load(table + i * rows * columns, mask=inside, other=0.0)[None, :]
         h_1 = tl.load(table + (FRAMES + i) * rows * columns, mask=inside, other=0.0)[None, :]
@@ -117,7 +120,8 @@ def _reblur_spectra_kernel(
         target = base + i * CHANNELS * size
         _store_pair(
             out, target + at, target + opposite_at,
-            h_0 * real_0 - real, h_0 * imag_0 - imag, h_1 * real_1 - real, h_1 * imag_1 - imag, mask,
+            h_0 * real_0 - real, h_0 * imag_0 - imag, h_1 * real_1 - real, h_1 * imag_1 - imag,
+            mask, opposite_mask,
         )  # fmt: skip
 
 

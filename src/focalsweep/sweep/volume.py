@@ -189,7 +189,8 @@ def plane_chunks(plan: SweepPlan) -> Iterator[tuple[int, Tensor, int]]:
 def tile_spectra(images: Tensor, tile: Tile, cost: Cost, grid: FourierGrid) -> Tensor:
     """The transformed frames of a tile, B F C h w."""
     area = images[..., tile.area[0], tile.area[1]]
-    return torch.fft.fft2(pad_periodic(area, grid.height, grid.width, cost.display_encoded))
+    spectra: Tensor = torch.fft.fft2(pad_periodic(area, grid.height, grid.width, cost.display_encoded))
+    return spectra
 
 
 def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, memory: int | None) -> SweepPlan:

@@ -96,7 +96,9 @@ def test_jinc_is_even() -> None:
     assert torch.equal(jinc(x), jinc(-x))
 
 
-@pytest.mark.xfail(strict=True, reason="0.99999988 in float32, 1 - 1.3e-15 in float64: the clamped quotient does not round to 1")
+@pytest.mark.xfail(
+    strict=True, reason="0.99999988 in float32, 1 - 1.3e-15 in float64: the clamped quotient does not round to 1"
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_jinc_is_one_at_zero(dtype: torch.dtype) -> None:
     assert jinc(torch.zeros(3, dtype=dtype)).tolist() == [1.0] * 3

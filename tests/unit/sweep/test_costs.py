@@ -1,7 +1,6 @@
 """Both costs: their finishing steps, statistics and gradients."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -102,7 +101,9 @@ def test_a_callable_psf_equals_the_disk_it_wraps() -> None:
     disk = PaperCost()
     wrapped = PaperCost(psf=lambda coc, fy, fx: torch.complex(d := _disk(coc, fy, fx), torch.zeros_like(d)))
     stack = FocalStack(images(), DISTANCES, CAMERA)
-    torch.testing.assert_close(cost_volume(stack, DEPTHS, wrapped), cost_volume(stack, DEPTHS, disk), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        cost_volume(stack, DEPTHS, wrapped), cost_volume(stack, DEPTHS, disk), rtol=1e-6, atol=1e-9
+    )
     reblur, wrapped_reblur = ReblurCost(noise_std=0.02), ReblurCost(noise_std=0.02, psf=wrapped.psf)
     torch.testing.assert_close(cost_volume(stack, DEPTHS, wrapped_reblur), cost_volume(stack, DEPTHS, reblur))
 
@@ -174,4 +175,6 @@ def test_gradient_reaches_the_planes() -> None:
     depths = torch.tensor(DEPTHS, dtype=torch.float64, requires_grad=True)
     stack = FocalStack(images(), DISTANCES, CAMERA)
     cost = ReblurCost(noise_std=0.05, squash=False)
-    assert torch.autograd.gradcheck(lambda d: cost_volume(stack, d, cost)[:, ::3, ::4], (depths,), eps=1e-7, atol=2e-4, rtol=1e-3)
+    assert torch.autograd.gradcheck(
+        lambda d: cost_volume(stack, d, cost)[:, ::3, ::4], (depths,), eps=1e-7, atol=2e-4, rtol=1e-3
+    )

@@ -1,0 +1,12 @@
+from pathlib import Path
+p=Path('src/focalsweep/sweep/graphs.py'); s=p.read_text()
+s=s.replace('with torch.cuda.graph(graph):','with torch.cuda.graph(graph, capture_error_mode="thread_local"):')
+s=s.replace('    output: Tensor\n\n','    output: Tensor\n    keep: object\n\n',1).replace('return _Record(graph, kept, output)','return _Record(graph, kept, output, function)')
+s=s.replace('record = self._records[key] or self._record(function, inputs)','with torch.inference_mode(False):\n                record = self._records[key] or self._record(function, inputs)')
+p.write_text(s)
+p=Path('src/focalsweep/sweep/costs.py'); s=p.read_text()
+s=s.replace('@lru_cache(maxsize=16)\ndef _constants','@lru_cache(maxsize=None)\ndef _constants'); p.write_text(s)
+p=Path('src/focalsweep/sweep/volume.py'); s=p.read_text()
+s=s.replace('if triton_serves(images, coc) and workspace','if triton_serves(images, coc) and getattr(find_psf(cost.psf), "radial", False) and workspace'); p.write_text(s)
+p=Path('src/focalsweep/sweep/kernels.py'); s=p.read_text()
+s=s.replace('    *outer, area_height, area_width = images.shape\n','    images = images if images.stride(-1) == 1 else images.contiguous()\n    *outer, area_height, area_width = images.shape\n'); p.write_text(s)

@@ -1,0 +1,255 @@
+"""The sweep's layout: tiles, chunks, memory, progress, batches."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from focalsweep import Camera, DepthGrid, FocalStack, PaperCost, ReblurCost, cost_volume
+from focalsweep.sweep import volume
+from focalsweep.sweep.volume import Tile, all_in_focus, plan_sweep, plane_position, sweep_coc_px
+from tests.errors import assert_one_sentence, message_of
+from tests.rendering import RIGS, render_plane
+
+COSTS = {
+    "reblur": ReblurCost(),
+    "reblur, raw": ReblurCost(squash=False),
+    "paper": PaperCost(),
+    "paper, raw": PaperCost(normalise=False),
+}
+every_cost = pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+
+
+def small_stack(*shape: int, dtype: torch.dtype = torch.float32) -> FocalStack:
+    images = torch.rand(shape or (3, 3, 22, 27), generator=torch.Generator().manual_seed(0), dtype=dtype) * 0.5 + 0.2
+    return FocalStack(images, [0.8, 1.2, 2.0][: images.shape[-4]], Camera(0.05, 4.0, 2e-4))
+
+
+@every_cost
+@pytest.mark.parametrize("count", [4, 5, 7])
+def test_chunked_equals_whole(monkeypatch: pytest.MonkeyPatch, cost: Any, count: int) -> None:
+    """Two planes at once, as little as there is, against all at once; odd counts have a spare."""
+    stack, planes = small_stack(), DepthGrid.uniform_in_inverse_depth(0.5, math.inf, count)
+    monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 1)
+    assert plan_sweep(stack.as_batch(), planes, cost, "mirror", None).planes_at_once == 2
+    chunked = cost_volume(stack, planes, cost)
+    monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 2**40)
+    assert plan_sweep(stack.as_batch(), planes, cost, "mirror", None).planes_at_once >= count - 1
+    whole = cost_volume(stack, planes, cost)
+    assert whole.shape == (count, 22, 27)
+    torch.testing.assert_close(chunked, whole, rtol=1e-5, atol=1e-5)
+
+
+def test_chunked_gradients_equal_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients = []
+    for size in (1, 2**40):
+        monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", size)
+        stack = small_stack()
+        stack.images.requires_grad_()
+        cost_volume(stack, [0.6, 0.9, 1.5, 3.0, 8.0], PaperCost(normalise=False)).square().sum().backward()
+        gradients.append(stack.images.grad)
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("cost", [ReblurCost(squash=False), PaperCost(normalise=False)], ids=["reblur", "paper"])
+@pytest.mark.parametrize(("rig", "depth"), [("paper", 0.2), ("dslr", 1.3)])
+def test_tiled_equals_whole(cost: Any, rig: str, depth: float) -> None:
+    rendered = render_plane(rig, depth, size=200)
+    planes = DepthGrid.around(rendered.stack, count=16)
+    little = 25_000_000
+    plan = plan_sweep(rendered.stack.as_batch(), planes, cost, "mirror", little)
+    assert len(plan.tiles) >= 4
+    assert_tiles_cover(plan.tiles, (200, 200))
+    whole = cost_volume(rendered.stack, planes, cost, memory=2**40)
+    tiled = cost_volume(rendered.stack, planes, cost, memory=little)
+    difference = (tiled - whole).abs() / whole
+    same = (tiled.argmin(0) == whole.argmin(0))[rendered.textured].float().mean().item()
+    print(f"{rig} {type(cost).__name__}: {len(plan.tiles)} tiles, relative difference mean {difference.mean():.1e}, "
+          f"max {difference.max():.1e}, same plane {100 * same:.2f} %")  # fmt: skip
+    assert difference.mean() < (5e-4 if isinstance(cost, ReblurCost) else 3e-3)
+    assert difference.max() < (0.05 if isinstance(cost, ReblurCost) else 0.2)
+    assert same > (0.999 if isinstance(cost, ReblurCost) else 0.99)
+
+
+def assert_tiles_cover(tiles: list[Tile], size: tuple[int, int]) -> None:
+    """Every pixel belongs to exactly one core, and every core lies within its area."""
+    count = torch.zeros(size, dtype=torch.int64)
+    for tile in tiles:
+        count[tile.core] += 1
+        for core, area in zip(tile.core, tile.area, strict=True):
+            assert area.start <= core.start < core.stop <= area.stop, f"core {core} leaves its area {area}"
+    assert bool((count == 1).all()), "some pixels belong to no core or to several"
+
+
+def test_assert_tiles_cover_can_fail() -> None:
+    left, right = (slice(0, 4), slice(0, 3)), (slice(0, 4), slice(3, 6))
+    assert_tiles_cover([Tile(left, left), Tile(right, right)], (4, 6))
+    for wrong in ([Tile(left, left)], [Tile(left, left)] * 2, [Tile(left, right), Tile(right, right)]):
+        with pytest.raises(AssertionError):
+            assert_tiles_cover(wrong, (4, 6))
+
+
+def test_small_transforms_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`CPU_TRANSFORM_PX` alone cuts a picture too, where the blur is small."""
+    monkeypatch.setattr(volume, "CPU_TRANSFORM_PX", 96)
+    images = torch.rand((2, 1, 300, 60), generator=torch.Generator().manual_seed(0)) * 0.5 + 0.2
+    stack = FocalStack(images, [0.8, 1.2], Camera(0.05, 4.0, 2e-3))
+    planes = DepthGrid.uniform_in_inverse_depth(0.6, 2.0, 4)
+    plan = plan_sweep(stack.as_batch(), planes, ReblurCost(), "mirror", None)
+    assert len(plan.tiles) > 1
+    assert_tiles_cover(plan.tiles, (300, 60))
+    tiled = cost_volume(stack, planes, ReblurCost(squash=False))
+    monkeypatch.undo()
+    whole = cost_volume(stack, planes, ReblurCost(squash=False))
+    torch.testing.assert_close(tiled, whole, rtol=1e-3, atol=1e-4)
+
+
+def test_too_little_memory_is_said() -> None:
+    call = lambda: cost_volume(small_stack(), [0.5, 1.0, 4.0], memory=1000)  # noqa: E731
+    assert_one_sentence(message_of(call, ValueError), "memory", "blur", "px", "smaller")
+
+
+@every_cost
+def test_mixed_batch_equals_one_by_one(cost: Any) -> None:
+    """Two cameras, two sets of distances, two ranges of planes in one batch."""
+    images = small_stack(2, 3, 3, 22, 27, dtype=torch.float64).images
+    distances = torch.tensor([[0.8, 1.2, 2.0], [0.3, 0.4, 0.9]])
+    lengths, numbers, pitches = [0.05, 0.02], [4.0, 2.0], [2e-4, 8e-5]
+    near, far = torch.tensor([0.6, 0.25]), torch.tensor([4.0, math.inf])
+    camera = Camera(torch.tensor(lengths), torch.tensor(numbers), torch.tensor(pitches))
+    planes = DepthGrid.uniform_in_inverse_depth(near, far, 5)
+    # Alone, a stack with less blur is padded less; circular padding takes that difference away.
+    together = cost_volume(FocalStack(images, distances, camera), planes, cost, padding="circular")
+    assert together.shape == (2, 5, 22, 27)
+    for i in range(2):
+        alone = FocalStack(images[i], distances[i], Camera(lengths[i], numbers[i], pitches[i]))
+        single = cost_volume(alone, DepthGrid(planes.inverse_depths[i]), cost, padding="circular")
+        torch.testing.assert_close(together[i], single, rtol=1e-4, atol=1e-5)
+
+
+@every_cost
+def test_mixed_batch_equals_one_by_one_with_padding(cost: Any) -> None:
+    """The second stack is another picture, with everything four times as large: the same blur, the same padding."""
+    images = small_stack(2, 3, 3, 22, 27, dtype=torch.float64).images
+    first = FocalStack(images[0], [0.8, 1.2, 2.0], Camera(0.05, 4.0, 2e-4))
+    second = FocalStack(images[1], [0.8, 1.2, 2.0], Camera(0.05, 4.0, 2e-4)).scaled(4.0)
+    planes = DepthGrid.uniform_in_inverse_depth(torch.tensor([0.6, 2.4]), math.inf, 5)
+    distances = torch.stack([first.focus_distances, second.focus_distances])
+    batch = FocalStack(images, distances, Camera(torch.tensor([0.05, 0.2]), 4.0, torch.tensor([2e-4, 8e-4])))
+    together = cost_volume(batch, planes, cost)
+    for i, alone in enumerate((first, second)):
+        single = cost_volume(alone, DepthGrid(planes.inverse_depths[i]), cost)
+        torch.testing.assert_close(together[i], single, rtol=1e-4, atol=1e-5)
+
+
+def test_padding_against_circular() -> None:
+    """Mirror padding does not let the left border see the right one."""
+    rendered = render_plane("dslr", 1.3)
+    planes = DepthGrid.around(rendered.stack, count=16)
+    true_plane = (planes.depths - 1.3).abs().argmin()
+    border = torch.ones(96, 96, dtype=torch.bool)
+    border[8:-8, 8:-8] = False
+    errors = {
+        padding: (cost_volume(rendered.stack, planes, padding=padding).argmin(0) - true_plane)
+        .abs()[border]
+        .float()
+        .mean()
+        for padding in ("mirror", "circular")
+    }
+    assert errors["mirror"] < 0.5 * errors["circular"]
+
+
+def test_unknown_padding_is_refused() -> None:
+    call = lambda: cost_volume(small_stack(), [0.5, 1.0], padding="zero")  # noqa: E731
+    assert_one_sentence(message_of(call, ValueError), "padding", '"mirror"', '"circular"', "'zero'")
+
+
+def test_planes_as_depths_and_batch_of_one() -> None:
+    stack = small_stack()
+    by_depths = cost_volume(stack, [0.6, 1.0, math.inf])
+    by_grid = cost_volume(stack, DepthGrid.from_depths([0.6, 1.0, math.inf]))
+    assert torch.equal(by_depths, by_grid)
+    batched = FocalStack(stack.images[None], stack.focus_distances, stack.camera)
+    assert torch.equal(cost_volume(batched, [0.6, 1.0, math.inf])[0], by_grid)
+
+
+def test_progress_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 1)
+    shares: list[float] = []
+    cost_volume(small_stack(), DepthGrid.uniform_in_depth(0.5, 2.0, 7), progress=shares.append)
+    assert shares == sorted(shares)
+    assert len(shares) == 4
+    assert shares[-1] == 1.0
+    assert shares[0] == pytest.approx(2 / 7)
+
+
+@pytest.mark.xfail(strict=True, reason="a sweep of one tile and one chunk never calls progress")
+def test_progress_of_a_sweep_in_one_go() -> None:
+    shares: list[float] = []
+    cost_volume(small_stack(), [0.6, 0.9, 1.5, 3.0], progress=shares.append)
+    assert shares[-1] == 1.0
+
+
+def test_blur_of_the_sweep() -> None:
+    stack = FocalStack(small_stack().images, [0.8, 1.2, 2.0], Camera(0.05, 4.0, 2e-4), magnification=[1.0, 1.5, 1.0])
+    coc = sweep_coc_px(stack.as_batch(), DepthGrid.from_depths([0.8, 1.2, math.inf]))
+    assert coc.shape == (1, 3, 3)
+    assert coc[0, 0, 0] == 0
+    assert coc[0, 1, 1] == 0
+    assert coc[0, 2, 1].item() == pytest.approx(1.5 * 0.05**2 / (4.0 * (1.2 - 0.05)) / 2e-4)
+
+
+def test_plane_position_is_exact_on_planes_and_halfway() -> None:
+    planes = DepthGrid.uniform_in_inverse_depth(torch.tensor([0.5, 0.2]), math.inf, 6).inverse_depths
+    on, between = planes[:, None, :], (planes[:, None, 1:] + planes[:, None, :-1]) / 2
+    torch.testing.assert_close(
+        plane_position(on, planes), torch.arange(6.0).double().expand(2, 1, 6), rtol=0, atol=1e-12
+    )
+    halfway = torch.arange(5.0).double().expand(2, 1, 5) + 0.5
+    torch.testing.assert_close(plane_position(between, planes), halfway, rtol=0, atol=1e-12)
+    outside = torch.tensor([[[9.0, 0.0]], [[9.0, 0.0]]], dtype=torch.float64)
+    assert plane_position(outside, planes).tolist() == [[[0.0, 5.0]]] * 2
+
+
+def test_plane_position_with_uneven_planes() -> None:
+    planes = torch.tensor([[4.0, 1.0, 0.5]])
+    assert plane_position(torch.tensor([[[2.5, 0.75]]]), planes).tolist() == [[[0.5, 1.5]]]
+
+
+def test_all_in_focus_on_a_plane_is_the_latent_image_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pixel on plane 3 gives plane 3's image, however the planes are chunked; halfway gives the mean of two."""
+    stack = small_stack().as_batch()
+    planes = DepthGrid.uniform_in_inverse_depth(0.6, 3.0, 5)
+
+    def sharp_at(inverse_depth: float) -> torch.Tensor:
+        return all_in_focus(stack, planes, torch.full((1, 22, 27), inverse_depth))
+
+    u = planes.inverse_depths.tolist()
+    third, fourth = sharp_at(u[3]), sharp_at(u[4])
+    torch.testing.assert_close(sharp_at((u[3] + u[4]) / 2), (third + fourth) / 2, rtol=1e-4, atol=1e-5)
+    assert (third - fourth).abs().max() > 0.01
+    monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 1)
+    torch.testing.assert_close(sharp_at(u[4]), fourth, rtol=1e-4, atol=1e-5)
+
+
+def test_all_in_focus_tiled_equals_whole() -> None:
+    rendered = render_plane("paper", 0.2, size=200)
+    stack, planes = rendered.stack.as_batch(), DepthGrid.around(rendered.stack, count=16)
+    inverse_depth = torch.full((1, 200, 200), 5.0)
+    tiled, whole = (all_in_focus(stack, planes, inverse_depth, memory=memory) for memory in (25_000_000, 2**40))
+    assert (tiled - whole).abs().max() < 0.02
+    assert (tiled - whole).abs().mean() < 1e-4
+
+
+@pytest.mark.parametrize("rig", RIGS)
+def test_a_crop_agrees_inside(rig: str) -> None:
+    planes = DepthGrid.around(render_plane(rig, 1.0, size=24).stack, count=16)
+    rendered = render_plane(rig, planes.depths[7].item(), size=128)
+    cost = ReblurCost(noise_std=0.005, squash=False)
+    whole = cost_volume(rendered.stack, planes, cost)[:, 20:108, 20:108]
+    crop = cost_volume(rendered.stack.cropped(20, 20, 88, 88), planes, cost)
+    inner = slice(24, -24)
+    difference = ((crop - whole).abs() / whole)[:, inner, inner]
+    assert difference.max() < 0.03
+    assert torch.equal(crop.argmin(0)[inner, inner], whole.argmin(0)[inner, inner])

@@ -1,0 +1,102 @@
+"""`estimate_depth`: shapes, units, records, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth
+from tests.errors import assert_one_sentence, message_of
+from tests.rendering import RIGS, render_plane
+
+
+def test_result_of_a_rendered_plane() -> None:
+    rendered = render_plane("phone", 0.4, size=64)
+    result = estimate_depth(rendered.stack)
+    for values in (result.depth, result.std, result.confidence):
+        assert values.dtype == np.float32
+        assert values.shape == (64, 64)
+    assert result.all_in_focus.shape == (64, 64, 3)
+    assert result.all_in_focus.dtype == np.float32
+    assert np.median(result.depth) == pytest.approx(0.4, rel=0.01)
+    assert (result.std > 0).all()
+    assert 0 <= result.confidence.min() <= result.confidence.max() <= 1
+    assert np.median(result.confidence) > 0.9
+    assert result.camera is rendered.stack.camera
+    assert result.planes.count == 64
+
+
+def test_batch_equals_one_by_one() -> None:
+    first, second = (render_plane("dslr", depth, size=40).stack for depth in (1.1, 1.7))
+    batch = FocalStack(torch.stack([first.images, second.images]), first.focus_distances, first.camera)
+    together = estimate_depth(batch)
+    assert together.depth.shape == (2, 40, 40)
+    assert together.all_in_focus.shape == (2, 40, 40, 3)
+    for i, stack in enumerate((first, second)):
+        alone = estimate_depth(stack)
+        np.testing.assert_allclose(together.depth[i], alone.depth, rtol=1e-4)
+        np.testing.assert_allclose(together.std[i], alone.std, rtol=1e-3)
+        np.testing.assert_allclose(together.all_in_focus[i], alone.all_in_focus, atol=1e-5)
+
+
+def test_given_planes_are_used() -> None:
+    rendered = render_plane("dslr", 1.3, size=40)
+    planes = DepthGrid.uniform_in_depth(0.9, 2.0, 12)
+    result = estimate_depth(rendered.stack, planes=planes)
+    assert result.planes is planes
+    assert result.depth.min() >= 0.9 - 1e-6
+    assert result.depth.max() <= 2.0 + 1e-6
+
+
+def test_record_tells_how_it_was_made() -> None:
+    record = estimate_depth(render_plane("dslr", 1.3, size=24).stack).record
+    assert record["method"] == "argmin"
+    assert record["planes"]["count"] == 64
+    assert record["planes"]["source"] == "the focus distances and a margin"
+    assert record["focus_distances"] == pytest.approx(RIGS["dslr"].focus_distances)
+    assert set(record["seconds"]) == {"depth", "all_in_focus"}
+    assert record["versions"]["torch"] == torch.__version__
+
+
+@pytest.mark.xfail(strict=True, reason="the record claims the default source for planes that were given")
+def test_record_tells_given_planes() -> None:
+    result = estimate_depth(render_plane("dslr", 1.3, size=24).stack, planes=DepthGrid.uniform_in_depth(0.9, 2.0, 8))
+    assert result.record["planes"]["source"] != "the focus distances and a margin"
+
+
+def test_progress_and_memory_are_passed_on() -> None:
+    shares: list[float] = []
+    stack = render_plane("dslr", 1.3, size=24).stack
+    estimate_depth(stack, progress=shares.append)
+    assert shares[-1] == 1.0
+    assert_one_sentence(message_of(lambda: estimate_depth(stack, memory=1000), ValueError), "memory")
+
+
+def test_unknown_method_is_refused() -> None:
+    stack = render_plane("dslr", 1.3, size=24).stack
+    assert_one_sentence(message_of(lambda: estimate_depth(stack, method="magic"), ValueError), "'magic'", "argmin")
+
+
+def test_gray_stack_and_infinity() -> None:
+    images = render_plane("dslr", 1.3, size=40).stack.images[:, :1]
+    stack = FocalStack(images[:3], [0.8, 2.0, math.inf], Camera(0.05, 2.8, 6e-5))
+    result = estimate_depth(stack)
+    assert result.planes.depths[-1] == math.inf
+    assert result.all_in_focus.shape == (40, 40, 1)
+    assert not np.isnan(result.depth).any()
+    assert (result.depth > 0).all()
+
+
+def test_flat_pictures_give_no_confidence() -> None:
+    result = estimate_depth(FocalStack(torch.full((3, 3, 32, 32), 0.5), [0.8, 1.0, 2.0], Camera(0.05, 2.8, 6e-5)))
+    assert result.confidence.max() < 0.1
+    assert np.isfinite(result.depth).all()
+    spread = result.planes.inverse_depths.std(correction=0).item()
+    assert (result.std / result.depth**2).min() >= 0.99 * spread
+
+
+def test_nothing_keeps_a_graph() -> None:
+    stack = render_plane("dslr", 1.3, size=24).stack
+    learned = FocalStack(stack.images.clone().requires_grad_(), stack.focus_distances, stack.camera)
+    assert estimate_depth(learned).depth.shape == (24, 24)
