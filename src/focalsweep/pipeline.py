@@ -39,6 +39,7 @@ def estimate_depth(
     if method not in METHODS:
         raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
     start = time.perf_counter()
+    source = "the caller" if planes else "the focus distances and a margin"
     planes = planes or DepthGrid.around(stack)
     with torch.no_grad():
         batch = stack.as_batch()
@@ -51,7 +52,7 @@ def estimate_depth(
             "count": planes.count,
             "near": planes.depths[..., 0].tolist(),
             "far": planes.depths[..., -1].tolist(),
-            "source": "the focus distances and a margin",
+            "source": source,
         },
         "focus_distances": stack.focus_distances.tolist(),
         "seconds": {"depth": estimated - start, "all_in_focus": time.perf_counter() - estimated},

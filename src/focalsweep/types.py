@@ -35,20 +35,30 @@ def as_setting(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value.to(device="cpu", dtype=torch.float64)
     try:
-        return torch.from_numpy(np.asarray(value, dtype=np.float64).copy())
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError
+        return torch.from_numpy(array.astype(np.float64))
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
 
 
-def _require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "") -> None:
-    """Raise naming the first offending value, and its frame where the last axis is one."""
+def _require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", axis: str = "frame") -> None:
+    """Raise naming the first offending value, and where it stands: `axis` is what the last axis runs over."""
     if bool(ok.all()):
         return
     bad = tuple(int(i) for i in (~ok).nonzero()[0])
-    where = f"frame {bad[-1]} has " if bad else "it is "
+    where = f"{axis} {bad[-1]} has " if bad else "it is "
     if len(bad) > 1:
         where = f"stack {bad[0]}, " + where
     raise ValueError(f"{name} must {rule}: {where}{values.detach()[bad].item():g}{unit}")
+
+
+LARGEST = {
+    "focal_length": (10.0, "millimetres given as metres"),
+    "f_number": (1e4, "the aperture's diameter given for it"),
+    "pixel_pitch": (1e-2, "micrometres given as metres"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +81,10 @@ class Camera:
     def __post_init__(self) -> None:
         for name, unit in (("focal_length", " m"), ("f_number", ""), ("pixel_pitch", " m")):
             value = as_setting(name, getattr(self, name))
-            _require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit)
-            if name != "f_number" and bool((value >= 10.0).any()):
-                raise ValueError(
-                    f"{name} is in metres: {value.max().item():g} m is no lens (millimetres given as metres?)"
-                )
+            _require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit, "entry")
+            most, mistaken = LARGEST[name]
+            if bool((value > most).any()):
+                raise ValueError(f"{name} of {value.max().item():g}{unit} is beyond any camera ({mistaken}?)")
             plain = value.ndim == 0 and not value.requires_grad
             object.__setattr__(self, name, value.item() if plain else value)
 
@@ -131,6 +140,8 @@ class FocalStack:
     magnification: Setting = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.camera, Camera):
+            raise TypeError(f"camera must be a focalsweep.Camera, but is {self.camera!r}")
         images = _as_images(self.images)
         batched = images.ndim == 5
         shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
@@ -222,6 +233,10 @@ class FocalStack:
 
 def _as_images(images: Any) -> Tensor:
     """The frames as one floating-point tensor, finite and within reach of [0, 1]."""
+    if images is None or isinstance(images, str | bytes):
+        raise TypeError(f"images must be an array, a tensor or a list of frames, but is {images!r}")
+    if isinstance(images, Sequence) and not images:
+        raise ValueError("a focal stack needs at least 2 frames, but images is empty")
     if isinstance(images, Sequence):
         sizes = [tuple(np.shape(frame)) for frame in images]
         for i, size in enumerate(sizes):
@@ -292,7 +307,12 @@ class DepthGrid:
                 f"planes must have the axes D or B D with at least 2 planes, but the shape is {tuple(planes.shape)}"
             )
         _require(
-            torch.isfinite(planes) & (planes >= 0), planes, "inverse depths of planes", "be 0 or more", " per metre"
+            torch.isfinite(planes) & (planes >= 0),
+            planes,
+            "inverse depths of planes",
+            "be 0 or more",
+            " per metre",
+            "plane",
         )
         if not bool((planes.diff(dim=-1) < 0).all()):
             raise ValueError("planes must run from near to far without repeats: sort the depths first")
@@ -349,9 +369,9 @@ class DepthGrid:
 
 def _check_range(near: Setting, far: Setting, count: int) -> tuple[Tensor, Tensor]:
     near, far = as_setting("near", near), as_setting("far", far)
-    _require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m")
+    _require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m", "stack")
     beyond = far > near
-    _require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m")
+    _require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m", "stack")
     if count < 2:
         raise ValueError(f"a sweep needs at least 2 planes, but count is {count}")
     return near, far

@@ -59,7 +59,6 @@ def test_record_tells_how_it_was_made() -> None:
     assert record["versions"]["torch"] == torch.__version__
 
 
-@pytest.mark.xfail(strict=True, reason="the record claims the default source for planes that were given")
 def test_record_tells_given_planes() -> None:
     result = estimate_depth(render_plane("dslr", 1.3, size=24).stack, planes=DepthGrid.uniform_in_depth(0.9, 2.0, 8))
     assert result.record["planes"]["source"] != "the focus distances and a margin"

@@ -329,21 +329,16 @@ def test_prediction_accepts_what_fits() -> None:
     DepthPrediction(maps, maps, maps, torch.ones(2, 7, 4, 5))
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="an empty list reaches torch.stack")
 def test_empty_list_of_frames_is_refused() -> None:
     with pytest.raises(ValueError, match="frames"):
         stack([], [])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a pitch in micrometres (4.3) passes: its bound is 10 m, as for the focal length"
-)
 def test_pixel_pitch_in_micrometres_is_refused() -> None:
     with pytest.raises(ValueError, match="pixel_pitch"):
         Camera(0.05, 2.8, 4.3)
 
 
-@pytest.mark.xfail(strict=True, reason="the message calls a plane a frame")
 def test_bad_plane_is_called_a_plane() -> None:
     message = message_of(lambda: DepthGrid.from_depths([-1.0, 1.0]), ValueError)
     assert "frame" not in message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +83,7 @@ def speed(
 ) -> None:
     """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run."""
     from focalsweep.evaluation.speed import run_benchmark
-    from focalsweep.results.writing import write_atomically
+    from focalsweep.results.writing import json_bytes, write_files
 
     record = run_benchmark(find_device(device), rival, repeats, scaling, quick, console.print)
     table = Table("", "median ms", "quartiles")
@@ -94,12 +93,12 @@ def speed(
     for name, ratio in record["ratios"].items():
         table.add_row(name, f"{ratio:.2f} x", "")
     console.print(table)
-    text = json.dumps(record, indent=2) + "\n"
+    text = json_bytes(record)
     if output is None:
-        print(text)
+        print(text.decode())
     else:
         output.parent.mkdir(parents=True, exist_ok=True)
-        print(write_atomically(output, lambda file: file.write(text.encode())))
+        print(*write_files({output: lambda file: file.write(text)}))
 
 
 def find_device(name: str):  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -16,45 +17,63 @@ import torch
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.figures import depth_picture
 from focalsweep.results.result import Array, DepthResult
+from focalsweep.types import as_setting
 
 METRES_A_STEP = 0.001  # of depth_mm.png
 
 
 def write_result(result: DepthResult, folder: Path) -> list[Path]:
-    """Write the files of DESIGN.md section 8 that every run has."""
+    """Write the files of DESIGN.md section 8 that every run has: all of them, or none."""
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
     folder.mkdir(parents=True, exist_ok=True)
-    camera = {name: float(np.mean(value)) for name, value in vars(result.camera).items()}
-    record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **result.record}
-    writers: dict[str, Callable[[IO[bytes]], Any]] = {
-        "depth.npz": lambda file: np.savez_compressed(
-            file,
-            depth=result.depth,
-            std=result.std,
-            confidence=result.confidence,
-            **camera,  # type: ignore[arg-type]
-        ),
-        "depth_mm.png": lambda file: _write_depth_png(result.depth, file),
-        "depth.png": lambda file: file.write(depth_picture(result.depth)),
-        "all_in_focus.png": lambda file: _write_picture(result.all_in_focus, file),
-        "run.json": lambda file: file.write(json.dumps(record, indent=2).encode()),
+    camera = {
+        name: as_setting(name, getattr(result.camera, name)).detach().tolist()
+        for name in ("focal_length", "f_number", "pixel_pitch")
     }
-    return [write_atomically(folder / name, writer) for name, writer in writers.items()]
+    record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **result.record}
+    arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **camera}
+    return write_files(
+        {
+            folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays),
+            folder / "depth_mm.png": lambda file: _write_depth_png(result.depth, file),
+            folder / "depth.png": lambda file: file.write(depth_picture(result.depth)),
+            folder / "all_in_focus.png": lambda file: _write_picture(result.all_in_focus, file),
+            folder / "run.json": lambda file: file.write(json_bytes(record)),
+        }
+    )
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], Any]) -> Path:
-    """Let `write` fill a temporary file beside `path`, then move it there: nobody ever sees half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def json_bytes(record: Any) -> bytes:
+    """JSON that every reader takes: infinity, which JSON does not have, as the word "inf"."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(record), indent=2, allow_nan=False).encode() + b"\n"
+
+
+def write_files(writers: dict[Path, Callable[[IO[bytes]], Any]]) -> list[Path]:
+    """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set."""
+    temporaries: dict[Path, Path] = {}
     try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        for path, write in writers.items():
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            temporaries[path] = Path(name)
+            with os.fdopen(handle, "wb") as file:
+                write(file)
+            temporaries[path].chmod(0o644)
+        for path, temporary in temporaries.items():
+            temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        for temporary in temporaries.values():
+            temporary.unlink(missing_ok=True)
         raise
-    return path
+    return list(writers)
 
 
 def _write_depth_png(depth: Array, file: IO[bytes]) -> None:

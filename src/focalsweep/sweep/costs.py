@@ -184,10 +184,10 @@ class ReblurCost:
     def display_encoded(self) -> bool:
         return False
 
-    def damping(self, grid: FourierGrid, statistics: StackStatistics) -> Tensor:  # B C h w
-        """sigma^2 / S."""
-        strength = statistics.noise_std.square()[:, None] / (statistics.texture_power * self.prior_looseness)
-        return strength[..., None, None] * grid.squared
+    def damping_root(self, grid: FourierGrid, statistics: StackStatistics) -> Tensor:  # B C h w
+        """sigma / sqrt(S)."""
+        root = statistics.noise_std[:, None] / (statistics.texture_power * self.prior_looseness).sqrt()
+        return root[..., None, None] * grid.magnitude
 
     def evaluate(
         self,
@@ -206,9 +206,10 @@ class ReblurCost:
             otf = quadrant_functions(psf, coc_px, grid)
             return kernels.reblur_energy(spectra, otf, noise_std, texture_power, self.prior_looseness, area, taps)
         otf = transfer_functions(psf, coc_px, grid)
-        damping = self.damping(grid, statistics)
+        root = self.damping_root(grid, statistics)
+        damping = root.square()
         latent = latent_spectrum(spectra, otf, damping)
-        prior = inverse_pairs(pack_pairs(latent) * damping.sqrt()[:, None], area)  # B D/2 C H W 2
+        prior = inverse_pairs(pack_pairs(latent) * root[:, None], area)  # B D/2 C H W 2
         energy = prior.square().sum(2)
         even, odd = latent[:, 0::2, None], 1j * latent[:, 1::2, None]
         for some in _few_frames(0, spectra.shape[1]):

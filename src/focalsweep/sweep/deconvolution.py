@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 
 import torch
@@ -34,23 +34,17 @@ class FourierGrid:
     width: int
     fy: Tensor  # H 1
     fx: Tensor  # 1 W
-
-    @cached_property
-    def squared(self) -> Tensor:
-        """|f|^2, H W."""
-        return self.fy * self.fy + self.fx * self.fx
-
-    @cached_property
-    def squared_laplacian(self) -> Tensor:
-        """|L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]], H W."""
-        return (4 - 2 * torch.cos(2 * math.pi * self.fy) - 2 * torch.cos(2 * math.pi * self.fx)).square()
+    magnitude: Tensor  # H W: |f|
+    squared_laplacian: Tensor  # H W: |L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]]
 
 
 @lru_cache(maxsize=8)
+@torch.inference_mode(False)  # kept grids serve calls that want gradients too
 def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dtype) -> FourierGrid:
     fy = torch.fft.fftfreq(height, dtype=dtype, device=device)[:, None]
     fx = torch.fft.fftfreq(width, dtype=dtype, device=device)[None, :]
-    return FourierGrid(height, width, fy, fx)
+    laplacian = 4 - 2 * torch.cos(2 * math.pi * fy) - 2 * torch.cos(2 * math.pi * fx)
+    return FourierGrid(height, width, fy, fx, torch.sqrt(fy * fy + fx * fx), laplacian.square())
 
 
 def fast_length(least: int) -> int:

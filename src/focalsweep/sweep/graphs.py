@@ -24,6 +24,7 @@ class _Record:
     graph: torch.cuda.CUDAGraph
     inputs: tuple[Tensor, ...]
     output: Tensor
+    function: Callable[..., Tensor]  # kept, because the graph points into what the function holds
 
 
 class GraphCache:
@@ -52,11 +53,12 @@ class GraphCache:
             return record.output.clone()
 
     def _record(self, function: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> _Record:
-        kept = tuple(tensor.clone() for tensor in inputs)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            output = function(*kept)
-        return _Record(graph, kept, output)
+        with torch.inference_mode(False), torch.no_grad():
+            kept = tuple(torch.empty_like(tensor).copy_(tensor) for tensor in inputs)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the GPU meanwhile
+                output = function(*kept)
+        return _Record(graph, kept, output, function)
 
     def clear(self) -> None:
         """Forget all records and give their memory back."""

@@ -19,13 +19,13 @@ BLOCK = 512
 @triton.jit
 def _disk_otf_kernel(coc, out, rows, columns, height, width, BLOCK: tl.constexpr):
     """2 J1(x) / x over one quadrant of frequencies, x = pi * coc * |f|; one blur for each program row."""
-    blur = tl.program_id(1)
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    blur = tl.program_id(0)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     fy = (index // columns).to(tl.float32) / height
     fx = (index % columns).to(tl.float32) / width
     x = tl.abs(tl.load(coc + blur)) * 3.141592653589793 * tl.sqrt(fy * fy + fx * fx)
-    x = tl.maximum(x, 1e-3)
-    tl.store(out + blur * rows * columns + index, 2 * libdevice.j1(x) / x, mask=index < rows * columns)
+    otf = tl.where(x < 1e-3, 1.0, 2 * libdevice.j1(x) / tl.maximum(x, 1e-3))
+    tl.store(out + blur.to(tl.int64) * rows * columns + index, otf, mask=index < rows * columns)
 
 
 @triton.jit
@@ -66,10 +66,10 @@ def _reblur_spectra_kernel(
     FRAMES: tl.constexpr, CHANNELS: tl.constexpr, LANES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Residual spectra H x - I of all frames and the damped latent image, two planes packed as one complex map."""
-    which = tl.program_id(1)  # stack * pairs + pair
+    which = tl.program_id(0)  # stack * pairs + pair
     stack = which // pairs
     size = height * width
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = index < height * columns
     y, x, here, opposite = _half_plane(index, height, width)
     table = otf + which.to(tl.int64) * 2 * FRAMES * rows * columns + tl.where(y < rows, y, height - y) * columns + x
@@ -128,9 +128,9 @@ def _reblur_spectra_kernel(
 @triton.jit
 def _energy_kernel(maps, out, height, width, area_height, area_width, scale, MAPS: tl.constexpr, BLOCK: tl.constexpr):
     """Sum of squares over the maps of a pair: real parts are the even plane's, imaginary parts the odd one's."""
-    pair = tl.program_id(1).to(tl.int64)
+    pair = tl.program_id(0).to(tl.int64)
     area = area_height * area_width
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < area
     source = pair * MAPS * height * width + (index // area_width) * width + index % area_width
     even = tl.zeros([BLOCK], tl.float32)
@@ -150,10 +150,10 @@ def _wiener_spectra_kernel(
     FRAMES: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Every frame deconvolved at two planes at once: (W_even + i W_odd) I, W = H / (H^2 + balance L^2)."""
-    which = tl.program_id(1)
+    which = tl.program_id(0)
     stack = which // pairs
     size = height * width
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < size
     y = index // width
     x = index % width
@@ -181,12 +181,12 @@ def _mean_variance_kernel(
     FRAMES: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Mean and variance over the frames of a pair of planes, one channel for each program row."""
-    which = tl.program_id(1).to(tl.int64)  # pair * CHANNELS + channel
+    which = tl.program_id(0).to(tl.int64)  # pair * CHANNELS + channel
     pair = which // CHANNELS
     channel = which % CHANNELS
     area = area_height * area_width
     size = height * width
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < area
     source = (pair * FRAMES * CHANNELS + channel) * size + (index // area_width) * width + index % area_width
     # Welford's update: one pass, and no difference of large squares.
@@ -229,9 +229,9 @@ def _blur_kernel(
     MODE 0: nothing. 1: variance + (mean - blurred)^2. 2: sum over channels of the square root. 3: the same, then
     tanh(slope * sum). 4: over the noise variance of the map's stack.
     """
-    which = tl.program_id(1).to(tl.int64)
+    which = tl.program_id(0).to(tl.int64)
     size = height * width
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < size
     y = index // width
     x = index % width
@@ -266,8 +266,8 @@ def _pad_kernel(
     ENCODE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """`pad_periodic`: each pixel of the extension fades between the mirror images of two borders, both ways."""
-    which = tl.program_id(1)
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    which = tl.program_id(0)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < height * width
     y_far, y_near, y_fade = _fade(index // width, area_height, height)
     x_far, x_near, x_fade = _fade(index % width, area_width, width)
@@ -306,9 +306,9 @@ def _fade(position, area, length):
 @triton.jit
 def _finish_kernel(costs, out, planes, size, scale, MINMAX: tl.constexpr, BLOCK: tl.constexpr):
     """Over the planes of each pixel: min-max, or the excess x over the minimum as x / (x + scale)."""
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = index < size
-    base = tl.program_id(1).to(tl.int64) * planes * size + index
+    base = tl.program_id(0).to(tl.int64) * planes * size + index
     low = tl.full([BLOCK], float("inf"), tl.float32)
     high = tl.full([BLOCK], float("-inf"), tl.float32)
     for d in range(planes):
@@ -375,7 +375,7 @@ def stack_statistics(
 ) -> tuple[Tensor, Tensor]:
     """The fused `costs.stack_statistics`: noise B and texture power B C of images B F C H W."""
     batch, frames, channels, height, width = images.shape
-    flat = images.reshape(-1, height, width)
+    flat = _rows_of_pixels(images)
     rows, columns = (height - 2) // steps[0] + 1, (width - 2) // steps[1] + 1
     noise, gradient = torch.empty((2, flat.shape[0]), device=images.device)
     _detail_kernel[(flat.shape[0],)](
@@ -391,6 +391,12 @@ def stack_statistics(
     return noise_std, texture_power
 
 
+def _rows_of_pixels(images: Tensor) -> Tensor:
+    """Maps H W with neighbouring pixels of a row side by side, copied only where they are not."""
+    images = images if images.stride(-1) == 1 else images.contiguous()
+    return images.reshape(-1, *images.shape[-2:])
+
+
 def _words(tensor: Tensor) -> Tensor:
     """Complex numbers as 64-bit words."""
     return tensor.view(torch.int64)
@@ -399,7 +405,7 @@ def _words(tensor: Tensor) -> Tensor:
 def pad_periodic(images: Tensor, height: int, width: int, encode: bool) -> Tensor:
     """The fused `deconvolution.pad_periodic`; the extension must not exceed the image. Rows may be strided."""
     *outer, area_height, area_width = images.shape
-    flat = images.reshape(-1, area_height, area_width)
+    flat = _rows_of_pixels(images)
     out = torch.empty((*outer, height, width), device=images.device)
     _pad_kernel[_grid(height * width, flat.shape[0])](
         flat, out, area_height, area_width, height, width, flat.stride(1), flat.stride(0), ENCODE=encode, BLOCK=BLOCK
@@ -417,8 +423,9 @@ def finish(costs: Tensor, squash_scale: float | None) -> Tensor:
     return out
 
 
-def _grid(size: int, rows: int) -> tuple[int, int]:
-    return triton.cdiv(size, BLOCK), rows
+def _grid(size: int, maps: int) -> tuple[int, int]:
+    """Maps first: CUDA takes two thousand million programs along the first axis, but only 65535 along the second."""
+    return maps, triton.cdiv(size, BLOCK)
 
 
 def disk_quadrant_otf(signed_coc_px: Tensor, height: int, width: int) -> Tensor:
@@ -462,7 +469,7 @@ def reblur_energy(
     maps = (frames + 1) * channels
     filtered = torch.empty((batch * pairs * maps, height, width), device=spectra.device, dtype=torch.complex64)
     rows, columns = otf.shape[-2:]
-    _reblur_spectra_kernel[triton.cdiv(height * columns, SPECTRA_BLOCK), batch * pairs](
+    _reblur_spectra_kernel[batch * pairs, triton.cdiv(height * columns, SPECTRA_BLOCK)](
         _words(spectra), otf, noise_std, texture_power, _words(filtered),
         height, width, rows, columns, pairs, looseness,
         FRAMES=frames, CHANNELS=channels, LANES=triton.next_power_of_2(channels), BLOCK=SPECTRA_BLOCK,

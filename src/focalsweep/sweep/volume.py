@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.optics.psf import Psf, find_psf
+from focalsweep.optics.psf import Disk, Gaussian, Psf, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep import graphs
-from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
+from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
     fast_length,
@@ -94,6 +94,8 @@ def cost_volume(
     plan = plan_sweep(batch, grid, cost, padding, memory)
     if len(plan.tiles) == 1 and plan.planes_at_once >= grid.count:
         volume = _sweep_at_once(batch.images, cost, plan, memory)
+        if progress:
+            progress(1.0)
     else:
         volume = batch.images.new_empty((len(batch.images), grid.count, *batch.size))
         for tile, costs in sweep_tiles(batch, plan, cost, progress=progress):
@@ -113,7 +115,10 @@ def _sweep_at_once(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | No
         return cost.finish(costs[:, : costs.shape[1] - spare])
 
     workspace = _bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
-    if triton_serves(images, coc) and workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device)):
+    small = workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device))
+    # Code of others (a PSF, a cost) may do what a record cannot hold.
+    ours = isinstance(cost, PaperCost | ReblurCost) and isinstance(find_psf(cost.psf), Disk | Gaussian)
+    if triton_serves(images, coc) and small and ours:
         return graphs.SWEEPS.run((cost, plan.grid.height, plan.grid.width, spare), run, images, coc)
     return run(images, coc)
 
@@ -148,7 +153,7 @@ def all_in_focus(
     """The sharp picture of a batched stack: its latent image at each pixel's own depth, between the nearest planes."""
     cost = ReblurCost(psf=psf, prior_looseness=1.0)  # here the prior is meant as measured: it keeps noise down
     plan = plan_sweep(stack, planes, cost, "mirror", memory)
-    damping = cost.damping(plan.grid, cost.measure(stack.images))
+    damping = cost.damping_root(plan.grid, cost.measure(stack.images)).square()
     position = plane_position(inverse_depth, planes.as_batch(len(stack.images)).to(inverse_depth))
     sharp = torch.zeros_like(stack.images[:, 0])
     for tile in plan.tiles:

@@ -184,7 +184,6 @@ def test_progress_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shares[0] == pytest.approx(2 / 7)
 
 
-@pytest.mark.xfail(strict=True, reason="a sweep of one tile and one chunk never calls progress")
 def test_progress_of_a_sweep_in_one_go() -> None:
     shares: list[float] = []
     cost_volume(small_stack(), [0.6, 0.9, 1.5, 3.0], progress=shares.append)
