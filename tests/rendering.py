@@ -41,7 +41,8 @@ def random_texture(
     white = torch.randn((channels, height, width), generator=generator)
     pink = torch.fft.ifft2(torch.fft.fft2(white) / radial).real
     pink = pink / pink.std(dim=(-2, -1), keepdim=True)
-    return (mean + std * pink).clamp(0, 1)
+    texture: Tensor = (mean + std * pink).clamp(0, 1)
+    return texture
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,21 +62,32 @@ class RenderedPlane:
 
 
 @lru_cache(maxsize=16)
-def render_plane(rig: str, depth: float, *, size: int = 96, noise_std: float = 0.005, seed: int = 0) -> RenderedPlane:
-    """A fronto-parallel plane at `depth`, photographed at every focus distance of the rig."""
+def render_plane(
+    rig: str,
+    depth: float,
+    *,
+    size: int = 96,
+    noise_std: float = 0.005,
+    seed: int = 0,
+    oversampling: int = OVERSAMPLING,
+) -> RenderedPlane:
+    """A fronto-parallel plane at `depth`, photographed at every focus distance of the rig.
+
+    With an oversampling of 1 the kernels are sampled on the pixels themselves, as simple renderers do.
+    """
     camera, focus_distances = RIGS[rig].camera, RIGS[rig].focus_distances
     blurs = coc_px(depth, torch.tensor(focus_distances), camera).float()
-    kernels = [Disk().kernel(OVERSAMPLING * blur) for blur in blurs]
+    kernels = [Disk().kernel(oversampling * blur) for blur in blurs]
     margin = max(kernel.shape[-1] // 2 for kernel in kernels)
-    side = OVERSAMPLING * size
+    side = oversampling * size
     texture = random_texture(side + 2 * margin, side + 2 * margin, seed=seed)
     frames = []
     for kernel in kernels:
         spare = margin - kernel.shape[-1] // 2
         window = texture[:, None, spare : texture.shape[-2] - spare, spare : texture.shape[-1] - spare]
-        frames.append(avg_pool2d(conv2d(window, kernel[None, None]), OVERSAMPLING)[:, 0])
+        frames.append(avg_pool2d(conv2d(window, kernel[None, None]), oversampling)[:, 0])
     generator = torch.Generator().manual_seed(seed + 1)
     images = torch.stack(frames)
     images = images + noise_std * torch.randn(images.shape, generator=generator)
-    sharp = avg_pool2d(texture[:, margin : margin + side, margin : margin + side], OVERSAMPLING)
+    sharp = avg_pool2d(texture[:, margin : margin + side, margin : margin + side], oversampling)
     return RenderedPlane(FocalStack(images, list(focus_distances), camera), sharp, depth)

@@ -7,51 +7,16 @@ the CPU in float64, so that the physics is exact and reading a setting never wai
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from focalsweep.validation import as_images, as_setting, check_shape, require
+
 Setting = float | Tensor
 """A number, or one for each stack (B), or one for each frame (F; B F in a batch)."""
-
-
-def check_shape(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
-    """Raise unless `tensor` has the axes named in `axes` ("B F C H W") and the given sizes (`F=5`)."""
-    letters = axes.split()
-    fits = tensor.ndim == len(letters) and all(
-        tensor.shape[i] == sizes[letter] for i, letter in enumerate(letters) if letter in sizes
-    )
-    if not fits:
-        wanted = " ".join(f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters)
-        raise ValueError(f"{name} must have the axes {wanted}, but its shape is {tuple(tensor.shape)}")
-
-
-def as_setting(name: str, value: Any) -> Tensor:
-    """The value as a float64 tensor on the CPU; gradients still flow to a tensor that was given."""
-    if isinstance(value, Tensor):
-        return value.to(device="cpu", dtype=torch.float64)
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiu":
-            raise TypeError
-        return torch.from_numpy(array.astype(np.float64))
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
-
-
-def _require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", axis: str = "frame") -> None:
-    """Raise naming the first offending value, and where it stands: `axis` is what the last axis runs over."""
-    if bool(ok.all()):
-        return
-    bad = tuple(int(i) for i in (~ok).nonzero()[0])
-    where = f"{axis} {bad[-1]} has " if bad else "it is "
-    if len(bad) > 1:
-        where = f"stack {bad[0]}, " + where
-    raise ValueError(f"{name} must {rule}: {where}{values.detach()[bad].item():g}{unit}")
 
 
 LARGEST = {
@@ -78,10 +43,14 @@ class Camera:
     f_number: Setting
     pixel_pitch: Setting
 
+    if TYPE_CHECKING:  # numbers, arrays, tensors and lists go in; numbers and tensors are kept
+
+        def __init__(self, focal_length: Any, f_number: Any, pixel_pitch: Any) -> None: ...
+
     def __post_init__(self) -> None:
         for name, unit in (("focal_length", " m"), ("f_number", ""), ("pixel_pitch", " m")):
             value = as_setting(name, getattr(self, name))
-            _require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit, "entry")
+            require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit, "entry")
             most, mistaken = LARGEST[name]
             if bool((value > most).any()):
                 raise ValueError(f"{name} of {value.max().item():g}{unit} is beyond any camera ({mistaken}?)")
@@ -139,10 +108,14 @@ class FocalStack:
     camera: Camera
     magnification: Setting = 1.0
 
+    if TYPE_CHECKING:  # arrays, tensors and lists go in; tensors are kept
+
+        def __init__(self, images: Any, focus_distances: Any, camera: Camera, magnification: Any = 1.0) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.camera, Camera):
             raise TypeError(f"camera must be a focalsweep.Camera, but is {self.camera!r}")
-        images = _as_images(self.images)
+        images = as_images(self.images)
         batched = images.ndim == 5
         shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
         if shape[1] < 2:
@@ -154,11 +127,11 @@ class FocalStack:
                 f"but its shape is {tuple(distances.shape)}"
             )
         magnification = as_setting("magnification", self.magnification)
-        _require(torch.isfinite(magnification) & (magnification > 0), magnification, "magnification", "be positive")
+        require(torch.isfinite(magnification) & (magnification > 0), magnification, "magnification", "be positive")
         full = _expand("focus_distances", distances, shape, batched, one_each="frame")
         camera = self.camera.expanded(shape, batched)
-        _require(~torch.isnan(full), full, "focus_distances", "be numbers")
-        _require(full > 0, full, "focus_distances", "be positive", " m")
+        require(~torch.isnan(full), full, "focus_distances", "be numbers")
+        require(full > 0, full, "focus_distances", "be positive", " m")
         _check_beyond_focal_length(full, camera)
         _check_frames_differ(full, camera)
         _expand("magnification", magnification, shape, batched, one_each="frame")
@@ -231,46 +204,6 @@ class FocalStack:
         return new
 
 
-def _as_images(images: Any) -> Tensor:
-    """The frames as one floating-point tensor, finite and within reach of [0, 1]."""
-    if images is None or isinstance(images, str | bytes):
-        raise TypeError(f"images must be an array, a tensor or a list of frames, but is {images!r}")
-    if isinstance(images, Sequence) and not images:
-        raise ValueError("a focal stack needs at least 2 frames, but images is empty")
-    if isinstance(images, Sequence):
-        sizes = [tuple(np.shape(frame)) for frame in images]
-        for i, size in enumerate(sizes):
-            if size != sizes[0]:
-                raise ValueError(f"all frames must have one size: frame 0 is {sizes[0]}, frame {i} is {size}")
-        images = torch.stack([torch.as_tensor(frame) for frame in images])
-    tensor = torch.as_tensor(images)
-    if tensor.ndim not in (4, 5):
-        raise ValueError(f"images must have the axes F C H W or B F C H W, but the shape is {tuple(tensor.shape)}")
-    if tensor.numel() == 0:
-        raise ValueError(f"images are empty: the shape is {tuple(tensor.shape)}")
-    if tensor.shape[-1] in (1, 3, 4) and tensor.shape[-3] not in (1, 3):
-        raise ValueError(
-            f"images must be F C H W, but the shape {tuple(tensor.shape)} looks like F H W C: move the channels"
-        )
-    if not tensor.dtype.is_floating_point:
-        raise TypeError(
-            f"images must be linear light in [0, 1] as floats, but are {tensor.dtype}: see focalsweep.srgb_to_linear"
-        )
-    if tensor.dtype in (torch.float16, torch.bfloat16):
-        tensor = tensor.float()
-    frames = tensor.detach().flatten(0, -4)
-    for i, frame in enumerate(frames):  # one frame at a time: no temporary the size of a large stack
-        low, high = (value.item() for value in frame.aminmax())
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(f"images must be finite: frame {i % tensor.shape[-4]} has NaN or infinite pixels")
-        if low < -0.5 or high > 2.0:
-            raise ValueError(
-                f"images must be linear light in [0, 1]: frame {i % tensor.shape[-4]} runs from {low:g} to {high:g} "
-                "(divide by the white level first)"
-            )
-    return tensor
-
-
 def _check_beyond_focal_length(distances: Tensor, camera: Camera) -> None:
     focal_length = as_setting("focal_length", camera.focal_length)
     inside = (distances <= focal_length).nonzero()
@@ -306,7 +239,7 @@ class DepthGrid:
             raise ValueError(
                 f"planes must have the axes D or B D with at least 2 planes, but the shape is {tuple(planes.shape)}"
             )
-        _require(
+        require(
             torch.isfinite(planes) & (planes >= 0),
             planes,
             "inverse depths of planes",
@@ -369,9 +302,9 @@ class DepthGrid:
 
 def _check_range(near: Setting, far: Setting, count: int) -> tuple[Tensor, Tensor]:
     near, far = as_setting("near", near), as_setting("far", far)
-    _require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m", "stack")
+    require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m", "stack")
     beyond = far > near
-    _require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m", "stack")
+    require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m", "stack")
     if count < 2:
         raise ValueError(f"a sweep needs at least 2 planes, but count is {count}")
     return near, far

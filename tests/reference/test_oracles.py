@@ -10,8 +10,9 @@ from skimage.restoration import wiener as skimage_wiener
 from focalsweep import Camera, DepthGrid, Disk, FocalStack, PaperCost, ReblurCost, cost_volume
 from focalsweep.optics.psf import jinc
 from focalsweep.sweep.argmin import find_minimum
-from focalsweep.sweep.costs import gaussian_blur, gaussian_taps, haar_details, noise_from_detail, stack_statistics
+from focalsweep.sweep.costs import gaussian_blur, gaussian_taps
 from focalsweep.sweep.deconvolution import fourier_grid, transfer_functions, wiener_filter
+from focalsweep.sweep.statistics import haar_details, noise_from_detail, stack_statistics
 from tests.reference import twins
 
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ import torch
 
 from focalsweep import Camera, DepthGrid, DepthPrediction, FocalStack
 from focalsweep.sweep.volume import sweep_coc_px
-from focalsweep.types import as_setting, check_shape
+from focalsweep.validation import as_setting, check_shape
 from tests.errors import assert_one_sentence, message_of
 
 CAMERA = Camera(focal_length=0.05, f_number=2.8, pixel_pitch=6e-5)

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.types import Camera, Setting, as_setting
+from focalsweep.types import Camera, Setting
+from focalsweep.validation import as_setting
 
 
 def blur_slope_px(focus_distance: Setting, camera: Camera, magnification: Setting = 1.0) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.figures import depth_picture
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.types import as_setting
+from focalsweep.validation import as_setting
 
 METRES_A_STEP = 0.001  # of depth_mm.png
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from focalsweep import Camera, Disk, FocalStack, Gaussian, PaperCost, ReblurCost, cost_volume
-from focalsweep.sweep.costs import NOISE_FLOOR, find_cost, gaussian_taps, haar_details, stack_statistics
+from focalsweep.sweep.costs import find_cost, gaussian_taps
+from focalsweep.sweep.statistics import NOISE_FLOOR, haar_details, stack_statistics
 from tests.errors import assert_one_sentence, message_of
 
 CAMERA = Camera(focal_length=0.05, f_number=4.0, pixel_pitch=2e-4)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from focalsweep import Camera, DepthGrid, FocalStack, PaperCost, ReblurCost, cost_volume
-from focalsweep.sweep import costs, deconvolution, graphs, volume
+from focalsweep.sweep import costs, deconvolution, graphs, statistics, volume
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -31,7 +31,7 @@ def stack(seed: int, f_number: float = 2.8) -> FocalStack:
 def plain(made: FocalStack, cost: object) -> torch.Tensor:
     """The same without kernels or records."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (costs, deconvolution, volume):
+        for module in (costs, deconvolution, statistics, volume):
             patch.setattr(module, "triton_serves", lambda *tensors: False)
         return cost_volume(made, PLANES, cost)  # type: ignore[arg-type]
 

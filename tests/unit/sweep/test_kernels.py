@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from focalsweep import Camera, DepthGrid, Disk, FocalStack, PaperCost, ReblurCost, cost_volume, estimate_depth
-from focalsweep.sweep import costs, deconvolution, volume
+from focalsweep.sweep import costs, deconvolution, statistics, volume
 from focalsweep.sweep.deconvolution import fourier_grid, pad_periodic, quadrant_functions, triton_serves
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
@@ -31,7 +31,7 @@ every_cost = pytest.mark.parametrize(("cost", "tolerance"), COSTS.values(), ids=
 
 def plain_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No fused kernels, and no recorded graph that would replay them."""
-    for module in (costs, deconvolution, volume):
+    for module in (costs, deconvolution, statistics, volume):
         monkeypatch.setattr(module, "triton_serves", lambda *tensors: False)
 
 

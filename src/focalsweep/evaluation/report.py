@@ -1,0 +1,131 @@
+"""Tables in the documents, made from the JSON files that runs wrote: python -m focalsweep.evaluation.report
+
+Run in a checkout. Every block between `<!-- table NAME -->` and `<!-- end -->` is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("benchmarks/results")
+DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md")
+Record = dict[str, Any]
+
+
+def markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = list(header)
+    lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def speed_table(records: dict[str, Record]) -> str:
+    """Milliseconds of both costs, their floors and the rival, on every machine that was measured."""
+    measured = [records[name] for name in ("speed-cpu", "speed-h200")]
+    rows = []
+    for name in measured[0]["results"]:
+        cells = []
+        for record in measured:
+            row = record["results"][name]
+            cells.append(_milliseconds(row["median_s"], row["quartile_1_s"], row["quartile_3_s"]))
+        rows.append([name, *cells])
+    for name in measured[0]["ratios"]:
+        rows.append([name, *(f"{record['ratios'][name]:.2f} x" for record in measured)])
+    return markdown_table(["median (quartiles), ms", *(_machine(record) for record in measured)], rows)
+
+
+def _milliseconds(median: float, low: float, high: float) -> str:
+    digits = 0 if median > 0.01 else 2
+    return f"{median * 1e3:.{digits}f} ({low * 1e3:.{digits}f} - {high * 1e3:.{digits}f})"
+
+
+def _machine(record: Record) -> str:
+    machine = record["machine"]
+    return str(machine["gpu"]) if "gpu" in machine else f"{machine['cores']} cores, {machine['cpu']}"
+
+
+def scaling_table(records: dict[str, Record]) -> str:
+    """Seconds and peak memory by size and frames."""
+    rows = []
+    cases = {(row["megapixels"], row["frames"]): {} for row in records["speed-cpu"]["scaling"]}  # type: ignore[var-annotated]
+    for row in records["speed-cpu"]["scaling"]:
+        cases[row["megapixels"], row["frames"]][row["cost"]] = row
+    for (megapixels, frames), by_cost in cases.items():
+        cells = [f"{megapixels:g}", str(frames)]
+        for cost in ("paper", "reblur"):
+            row = by_cost[cost]
+            cells += [
+                f"{row['seconds']:.1f}",
+                f"{row['seconds_per_megapixel_and_frame']:.2f}",
+                f"{row['peak_bytes'] / 1e9:.2f}",
+            ]
+        rows.append(cells)
+    header = ["MP", "frames"]
+    for cost in ("paper", "reblur"):
+        header += [f"{cost}, s", "s per MP and frame", "peak GB"]
+    return markdown_table(header, rows)
+
+
+def recovery_table(records: dict[str, Record]) -> str:
+    """Planes found by the lowest cost: share within 2 planes and mean error, by camera."""
+    rows = records["recovery"]["planes"]
+    cameras = list(dict.fromkeys(row["camera"] for row in rows))
+    found = {(row["case"], row["camera"]): f"{row['within_2_planes']:.1%}, {row['mean_planes']:.2f}" for row in rows}
+    cases = dict.fromkeys(row["case"] for row in rows)
+    return markdown_table(["", *cameras], [[case, *(found[case, camera] for camera in cameras)] for case in cases])
+
+
+def demo_table(records: dict[str, Record]) -> str:
+    rows = records["recovery"]["demo"]
+    return markdown_table(
+        ["cost", "mean", "median", "within 5 %"],
+        [[row["case"], f"{row['mean']:.4f}", f"{row['median']:.4f}", f"{row['within_0.05']:.0%}"] for row in rows],
+    )
+
+
+def error_bar_table(records: dict[str, Record]) -> str:
+    bars = records["recovery"]["error_bars"]
+    return markdown_table(
+        ["", "within one std", "within two"],
+        [[name, f"{row['within_1_std']:.0%}", f"{row['within_2_std']:.0%}"] for name, row in bars.items()],
+    )
+
+
+TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
+    "speed": speed_table,
+    "scaling": scaling_table,
+    "recovery": recovery_table,
+    "demo": demo_table,
+    "error-bars": error_bar_table,
+}
+
+
+def fill(text: str, records: dict[str, Record]) -> str:
+    """The document with every table made anew."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in TABLES:
+            raise ValueError(f"no table is called {name!r}: it is one of {', '.join(TABLES)}")
+        return f"<!-- table {name} -->\n{TABLES[name](records)}\n<!-- end -->"
+
+    return re.sub(r"<!-- table ([\w-]+) -->.*?<!-- end -->", replace, text, flags=re.DOTALL)
+
+
+def read_records(folder: Path = RESULTS) -> dict[str, Record]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def main() -> None:
+    records = read_records()
+    for name in DOCUMENTS:
+        path = Path(name)
+        path.write_text(fill(path.read_text(), records))
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What every room checks alike: shapes, settings, images. Errors say what, which one, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def check_shape(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
+    """Raise unless `tensor` has the axes named in `axes` ("B F C H W") and the given sizes (`F=5`)."""
+    letters = axes.split()
+    fits = tensor.ndim == len(letters) and all(
+        tensor.shape[i] == sizes[letter] for i, letter in enumerate(letters) if letter in sizes
+    )
+    if not fits:
+        wanted = " ".join(f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters)
+        raise ValueError(f"{name} must have the axes {wanted}, but its shape is {tuple(tensor.shape)}")
+
+
+def as_setting(name: str, value: Any) -> Tensor:
+    """The value as a float64 tensor on the CPU; gradients still flow to a tensor that was given."""
+    if isinstance(value, Tensor):
+        return value.to(device="cpu", dtype=torch.float64)
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError
+        return torch.from_numpy(array.astype(np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
+
+
+def require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", axis: str = "frame") -> None:
+    """Raise naming the first offending value, and where it stands: `axis` is what the last axis runs over."""
+    if bool(ok.all()):
+        return
+    bad = tuple(int(i) for i in (~ok).nonzero()[0])
+    where = f"{axis} {bad[-1]} has " if bad else "it is "
+    if len(bad) > 1:
+        where = f"stack {bad[0]}, " + where
+    raise ValueError(f"{name} must {rule}: {where}{values.detach()[bad].item():g}{unit}")
+
+
+def as_images(images: Any) -> Tensor:
+    """The frames as one floating-point tensor, finite and within reach of [0, 1]."""
+    if images is None or isinstance(images, str | bytes):
+        raise TypeError(f"images must be an array, a tensor or a list of frames, but is {images!r}")
+    if isinstance(images, Sequence) and not images:
+        raise ValueError("a focal stack needs at least 2 frames, but images is empty")
+    if isinstance(images, Sequence):
+        sizes = [tuple(np.shape(frame)) for frame in images]
+        for i, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise ValueError(f"all frames must have one size: frame 0 is {sizes[0]}, frame {i} is {size}")
+        images = torch.stack([torch.as_tensor(frame) for frame in images])
+    tensor = torch.as_tensor(images)
+    if tensor.ndim not in (4, 5):
+        raise ValueError(f"images must have the axes F C H W or B F C H W, but the shape is {tuple(tensor.shape)}")
+    if tensor.numel() == 0:
+        raise ValueError(f"images are empty: the shape is {tuple(tensor.shape)}")
+    if tensor.shape[-1] in (1, 3, 4) and tensor.shape[-3] not in (1, 3):
+        raise ValueError(
+            f"images must be F C H W, but the shape {tuple(tensor.shape)} looks like F H W C: move the channels"
+        )
+    if not tensor.dtype.is_floating_point:
+        raise TypeError(
+            f"images must be linear light in [0, 1] as floats, but are {tensor.dtype}: see focalsweep.srgb_to_linear"
+        )
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        tensor = tensor.float()
+    frames = tensor.detach().flatten(0, -4)
+    for i, frame in enumerate(frames):  # one frame at a time: no temporary the size of a large stack
+        low, high = (value.item() for value in frame.aminmax())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(f"images must be finite: frame {i % tensor.shape[-4]} has NaN or infinite pixels")
+        if low < -0.5 or high > 2.0:
+            raise ValueError(
+                f"images must be linear light in [0, 1]: frame {i % tensor.shape[-4]} runs from {low:g} to {high:g} "
+                "(divide by the white level first)"
+            )
+    return tensor
