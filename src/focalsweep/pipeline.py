@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import platform
 import time
 from collections.abc import Callable
@@ -9,13 +10,56 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from focalsweep.model.weights import load_network
+from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.sweep.argmin import argmin_depth
-from focalsweep.sweep.volume import Progress, all_in_focus
+from focalsweep.sweep.argmin import argmin_depth, focused_picture
+from focalsweep.sweep.volume import Progress, all_in_focus, cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 Method = Callable[..., DepthPrediction]
-METHODS: dict[str, Method] = {"argmin": argmin_depth}
+
+NETWORK_TILE_PX = 512
+NETWORK_HALO_PX = 64
+
+
+def network_depth(
+    stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
+) -> DepthPrediction:
+    """Depth of a batched stack as the shipped network reads the re-blur cost; large pictures go in tiles with halos."""
+    inverse_depths = planes.as_batch(len(stack.images))
+    steps = inverse_depths.diff(dim=1)
+    if not torch.allclose(steps, steps.mean(1, keepdim=True).expand_as(steps), rtol=1e-3, atol=0):
+        raise ValueError('method "sweep" needs planes uniform in inverse depth: use DepthGrid.uniform_in_inverse_depth')
+    network = load_network("sweepnet", stack.images.device)
+    height, width = stack.size
+    parts = [stack.images.new_empty((len(stack.images), height, width)) for _ in range(3)]
+    tiles = [(rows, columns) for rows in _cuts(height) for columns in _cuts(width)]
+    for number, ((row, row_area), (column, column_area)) in enumerate(tiles):
+        top, left = row_area.start, column_area.start
+        part = stack.cropped(top, left, row_area.stop - top, column_area.stop - left)
+        volume = cost_volume(part, planes, "reblur", memory=memory)
+        picture = focused_picture(part, planes, volume.argmin(1)).expand(-1, 3, -1, -1)
+        prediction = network.predict(linear_to_srgb(picture) - 0.5, volume, inverse_depths)
+        inner = (..., slice(row.start - top, row.stop - top), slice(column.start - left, column.stop - left))
+        for whole, piece in zip(parts, (prediction.depth, prediction.std, prediction.confidence), strict=True):
+            whole[:, row, column] = piece[inner]
+        if progress:
+            progress((number + 1) / len(tiles))
+    return DepthPrediction(*parts)
+
+
+def _cuts(length: int) -> list[tuple[slice, slice]]:
+    """An axis cut into cores, each with the area around it that the network sees."""
+    count = max(1, round(length / NETWORK_TILE_PX))
+    borders = [round(i * length / count) for i in range(count + 1)]
+    return [
+        (slice(start, stop), slice(max(0, start - NETWORK_HALO_PX), min(length, stop + NETWORK_HALO_PX)))
+        for start, stop in itertools.pairwise(borders)
+    ]
+
+
+METHODS: dict[str, Method] = {"argmin": argmin_depth, "sweep": network_depth}
 """What `estimate_depth` knows by name: (batched stack, planes, memory=, progress=) -> DepthPrediction."""
 
 
@@ -31,7 +75,8 @@ def estimate_depth(
 
     Args:
         stack: frames in linear light with their camera; a batch gives batched arrays.
-        method: "argmin", the lowest re-blur cost.
+        method: "argmin", the lowest re-blur cost; "sweep", what the shipped network makes of that cost (surfaces
+            without texture too).
         planes: the depths to look at; by default the stack's focus distances and a margin.
         memory: bytes that the sweep may use beside its input; None is 0.5 GB on a CPU, 4 GB on a GPU.
         progress: called with the share done, 0 to 1.

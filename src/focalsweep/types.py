@@ -7,7 +7,7 @@ the CPU in float64, so that the physics is exact and reading a setting never wai
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -64,19 +64,23 @@ class Camera:
 
     def resized(self, scale: float) -> Camera:
         """The camera of the same picture with `scale` times as many pixels across."""
-        return replace(self, pixel_pitch=self.pixel_pitch / scale)
+        return self._unchecked(pixel_pitch=self.pixel_pitch / scale)
 
     def scaled(self, factor: float) -> Camera:
         """Every length multiplied by `factor`: the blur in pixels stays (paper, Eq. 2), depth scales with it."""
-        return replace(self, focal_length=self.focal_length * factor, pixel_pitch=self.pixel_pitch * factor)
+        return self._unchecked(focal_length=self.focal_length * factor, pixel_pitch=self.pixel_pitch * factor)
 
     def expanded(self, shape: tuple[int, int], batched: bool) -> Camera:
         """Every field as a tensor with the axes B F; `batched` says whether a 1-D field runs over B or over F."""
         fields = {}
         for name in ("focal_length", "f_number", "pixel_pitch"):
             fields[name] = _expand(name, as_setting(name, getattr(self, name)), shape, batched)
-        camera = object.__new__(Camera)  # known to be valid: a sweep on a GPU has no time to look again
-        camera.__dict__.update(fields)
+        return self._unchecked(**fields)
+
+    def _unchecked(self, **changes: Setting) -> Camera:
+        """A changed copy of a camera that is known to be valid: it may be one that nobody could build."""
+        camera = object.__new__(Camera)
+        camera.__dict__.update(vars(self) | changes)
         return camera
 
 

@@ -68,6 +68,37 @@ def demo(output: Output = Path("out/demo"), device: Device = "auto") -> None:
     console.print(f"against the true depth: median error {np.median(relative):.2%}, mean {relative.mean():.2%}")
 
 
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help="TOML file, such as configs/sweepnet.toml.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of this run alone.")] = Path("runs/latest"),
+    device: Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Minutes after which the run ends in good order, its schedule included.")
+    ] = None,
+    textures: Annotated[
+        Path | None, typer.Option(help="Folder of pictures with an index.csv that join the procedural textures.")
+    ] = None,
+) -> None:
+    """Train a network on scenes that are generated as it goes.
+
+    Example: focalsweep train configs/sweepnet.toml -o runs/sweepnet --time-limit 25
+    """
+    from focalsweep.training.run import run_training
+
+    outcome = run_training(
+        config,
+        output,
+        device=find_device(device),
+        resume=resume,
+        time_limit_minutes=time_limit,
+        textures=textures,
+        console=console,
+    )
+    print(outcome.checkpoint)
+
+
 @bench.command()
 def speed(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
@@ -127,7 +158,7 @@ def main() -> None:
     """Bad input is one sentence and exit status 2; anything else is a bug and shows its traceback."""
     try:
         app()
-    except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+    except (ValueError, TypeError, FloatingPointError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
         console.print(f"focalsweep: {error}", style="red", highlight=False, soft_wrap=True)
         sys.exit(2)
 

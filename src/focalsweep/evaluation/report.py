@@ -50,8 +50,8 @@ def _machine(record: Record) -> str:
 def scaling_table(records: dict[str, Record]) -> str:
     """Seconds and peak memory by size and frames."""
     rows = []
-    cases = {(row["megapixels"], row["frames"]): {} for row in records["speed-cpu"]["scaling"]}  # type: ignore[var-annotated]
-    for row in records["speed-cpu"]["scaling"]:
+    cases = {(row["megapixels"], row["frames"]): {} for row in records["scaling-cpu"]["scaling"]}  # type: ignore[var-annotated]
+    for row in records["scaling-cpu"]["scaling"]:
         cases[row["megapixels"], row["frames"]][row["cost"]] = row
     for (megapixels, frames), by_cost in cases.items():
         cells = [f"{megapixels:g}", str(frames)]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.sweep.costs import ReblurCost
-from focalsweep.sweep.volume import Progress, plan_sweep, sweep_tiles
+from focalsweep.sweep.volume import Progress, plan_sweep, sweep_coc_px, sweep_tiles
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 # Both measured on ray-traced and rendered scenes (docs/physics.md), so that about 2/3 of the errors lie within one std.
@@ -98,3 +98,15 @@ def argmin_depth(
         std[:, rows, columns] = spread / minimum.inverse_depth.square()
         confidence[:, rows, columns] = sure
     return DepthPrediction(depth, std, confidence)
+
+
+def focused_picture(
+    stack: FocalStack,
+    planes: DepthGrid,
+    plane: Tensor,  # B H W, index
+) -> Tensor:  # B C H W
+    """Each pixel from the frame that is sharpest at its plane: a quick all-in-focus picture of a batched stack."""
+    sharpest = sweep_coc_px(stack, planes).abs().argmin(-1).to(plane.device)  # B D
+    frame = sharpest.gather(1, plane.flatten(1)).reshape(plane.shape)
+    index = frame[:, None, None].expand(-1, 1, stack.images.shape[2], -1, -1)
+    return stack.images.gather(1, index)[:, 0]

@@ -36,6 +36,8 @@ class FourierGrid:
     fx: Tensor  # 1 W
     magnitude: Tensor  # H W: |f|
     squared_laplacian: Tensor  # H W: |L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]]
+    radii: Tensor  # U: the different |f| of the quadrant from 0 to the highest frequencies
+    radius_index: Tensor  # (H//2+1) (W//2+1): which of them each frequency of the quadrant has
 
 
 @lru_cache(maxsize=8)
@@ -44,7 +46,12 @@ def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dty
     fy = torch.fft.fftfreq(height, dtype=dtype, device=device)[:, None]
     fx = torch.fft.fftfreq(width, dtype=dtype, device=device)[None, :]
     laplacian = 4 - 2 * torch.cos(2 * math.pi * fy) - 2 * torch.cos(2 * math.pi * fx)
-    return FourierGrid(height, width, fy, fx, torch.sqrt(fy * fy + fx * fx), laplacian.square())
+    # (y / H)^2 + (x / W)^2 as whole numbers, so that equal ones are equal: a square grid has a third as many radii.
+    y, x = torch.arange(height // 2 + 1)[:, None] * width, torch.arange(width // 2 + 1) * height
+    squares, index = torch.unique(y * y + x * x, return_inverse=True)
+    radii = torch.sqrt(squares.to(torch.float64)) / (height * width)
+    magnitude = torch.sqrt(fy * fy + fx * fx)
+    return FourierGrid(height, width, fy, fx, magnitude, laplacian.square(), radii.to(fy), index.flatten().to(device))
 
 
 def fast_length(least: int) -> int:
@@ -106,15 +113,16 @@ def transfer_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
 def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Tensor:
     """The OTF of a round PSF, even in both frequencies, over 0 to the highest: (..., H//2+1, W//2+1).
 
-    Bessel functions cost a CPU as much as the transforms do: a quarter of them is enough.
+    Bessel functions cost a CPU as much as the transforms do, so each radius is evaluated once.
     """
     coc = signed_coc_px.to(grid.fy)
-    fy, fx = grid.fy[: grid.height // 2 + 1], grid.fx[:, : grid.width // 2 + 1]
     if isinstance(psf, Disk) and triton_serves(coc):
         from focalsweep.sweep import kernels
 
         return kernels.disk_quadrant_otf(coc, grid.height, grid.width)
-    return psf(coc[..., None, None], fy, fx)
+    profile = psf(coc[..., None], grid.radii, torch.zeros_like(grid.radii))
+    index = grid.radius_index.expand(*coc.shape, -1)
+    return profile.gather(-1, index).reshape(*coc.shape, grid.height // 2 + 1, grid.width // 2 + 1)
 
 
 def unfold_quadrant(quadrant: Tensor, grid: FourierGrid) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from focalsweep.optics.psf import Disk, Gaussian, Psf, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
-from focalsweep.sweep import graphs
+from focalsweep.sweep import graphs, workers
 from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
@@ -133,12 +133,21 @@ def sweep_tiles(
         spectra = tile_spectra(stack.images, tile, cost, plan.grid)
         rows, columns = tile.core
         costs = stack.images.new_empty((len(stack.images), count, rows.stop - rows.start, columns.stop - columns.start))
-        for start, coc, spare in plane_chunks(plan):
+
+        def evaluate(
+            part: tuple[int, Tensor, int], tile: Tile = tile, spectra: Tensor = spectra, costs: Tensor = costs
+        ) -> int:
+            start, coc, spare = part
             chunk = cost.evaluate(spectra, coc, plan.grid, tile.area_size, statistics)
             stop = start + chunk.shape[1] - spare
             costs[:, start:stop] = chunk[:, : stop - start, tile.core_in_area[0], tile.core_in_area[1]]
+            return stop - start
+
+        done = 0
+        for planes_done in workers.map_chunks(evaluate, plane_chunks(plan), spectra, plan.signed_coc_px):
+            done += planes_done
             if progress:
-                progress((number + stop / count) / len(plan.tiles))
+                progress((number + done / count) / len(plan.tiles))
         yield tile, costs
 
 

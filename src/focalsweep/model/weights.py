@@ -1,0 +1,101 @@
+"""Weights are data: what they are, how they were made, under which terms; and loading them with every check."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from focalsweep.model.sweepnet import SweepNet
+
+FOLDER = Path(__file__).resolve().parent / "data"
+
+SCANNED_OBJECTS = (
+    "trained on textures of Google Scanned Objects by Google Research (CC BY 4.0, Downs et al., ICRA 2022; "
+    "cut to squares and resized) and on procedural content"
+)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One file of weights.
+
+    Args:
+        file: in the package, safetensors in half precision.
+        sha256: of the file.
+        recipe: the command that made it.
+        licence: of the file.
+        attribution: of the training content.
+        results: what the run that made it measured.
+        valid_range: what it was trained for.
+        options: of the network's constructor.
+    """
+
+    file: str
+    sha256: str
+    recipe: str
+    licence: str
+    attribution: str
+    results: dict[str, float]
+    valid_range: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+WEIGHTS = {
+    "sweepnet": Weights(
+        file="sweepnet.safetensors",
+        sha256="bce1b4dcb6acb25f2b89562bde846fc6bcb322380bde39db3e4d3c4e21df7885",
+        recipe="focalsweep train configs/sweepnet.toml --time-limit 6.8 --textures TEXTURES, 1611 steps on one H200",
+        licence="MIT",
+        attribution=SCANNED_OBJECTS,
+        results={"validation_error_planes": 1.701, "validation_abs_rel": 0.0711, "argmin_error_planes": 3.896},
+        valid_range={"frames": [2, 8], "blur_px": [4, 30], "noise_std": [5e-4, 2e-2], "planes": [32, 128]},
+    )
+}
+
+
+def load_network(name: str = "sweepnet", device: torch.device | str = "cpu") -> SweepNet:
+    """The shipped network of that name, ready to predict."""
+    if name not in WEIGHTS:
+        raise ValueError(f"no weights are called {name!r}: they are {', '.join(WEIGHTS)}")
+    return _load(name, torch.device(device))
+
+
+@lru_cache(maxsize=4)
+@torch.inference_mode(False)
+def _load(name: str, device: torch.device) -> SweepNet:
+    weights = WEIGHTS[name]
+    network = SweepNet(**weights.options)
+    read_weights(network, FOLDER / weights.file, weights.sha256)
+    return network.to(device).eval().requires_grad_(False)
+
+
+def read_weights(network: torch.nn.Module, path: Path, sha256: str) -> None:
+    """Fill a network from a safetensors file; the hash, the names and the shapes must be right."""
+    from safetensors.torch import load
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: install focalsweep anew, its weights are part of the package")
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise ValueError(
+            f"{path} is not the file that was shipped (sha256 {found[:12]}..., expected {sha256[:12]}...): "
+            "install focalsweep anew"
+        )
+    given = load(content)
+    wanted = {key: value for key, value in network.state_dict().items() if not key.endswith("num_batches_tracked")}
+    for key in sorted(set(given) ^ set(wanted)):
+        problem = "has no" if key in wanted else "has an unknown"
+        raise ValueError(f"{path} {problem} tensor {key!r}: it belongs to another version of the network")
+    for key, value in wanted.items():
+        if given[key].shape != value.shape:
+            raise ValueError(
+                f"{path}: {key} has the shape {tuple(given[key].shape)}, the network {tuple(value.shape)}: "
+                "it belongs to another version of the network"
+            )
+        value.copy_(given[key])

@@ -1,0 +1,214 @@
+"""Training data that never run dry: fresh scenes, cameras and flaws for every step, the same for the same seed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
+from focalsweep.synthesis.sample import Sample, Source
+from focalsweep.synthesis.scenes import View, random_scene, stack_scenes
+from focalsweep.synthesis.textures import Atlas, make_atlas, read_pictures
+from focalsweep.synthesis.tracer import Lenses, depth, disk_samples, render
+from focalsweep.types import Camera, DepthGrid, FocalStack
+
+Rng = np.random.Generator
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    """What the generator draws from. Ranges are drawn from evenly, those marked * evenly in the logarithm."""
+
+    size: int = 256
+    planes: int = 64
+    frames: tuple[int, int] = (2, 8)
+    solids: int = 16
+    rays: int = 96
+    blur_px: Range = (4.0, 30.0)  # * diameter between the ends of the depth range
+    nearest: Range = (0.1, 2.0)  # * metres
+    far_share: Range = (0.0, 0.7)  # inverse depth of the far end over that of the near one
+    field_of_view_deg: Range = (15.0, 65.0)
+    focal_length: Range = (0.004, 0.1)  # * metres
+    margin: Range = (0.03, 0.3)  # of the range, added to the planes at either end
+    noise_std: Range = (5e-4, 2e-2)  # * of linear light
+    quantised: float = 0.7  # share of stacks rounded to 8-bit sRGB
+    distance_error: float = 0.005  # standard deviation of the metadata, relative
+    f_number_error: float = 0.01
+    odd_aperture: float = 0.3  # share of lenses whose aperture is a polygon or soft
+    textures: int = 160  # procedural ones
+    texture_folder: str = ""  # more of them (see `textures.read_pictures`)
+    held_out: bool = False  # every fifth texture is for validation, the others for training
+    seed: int = 0
+
+
+def read_generator_config(table: dict[str, Any]) -> GeneratorConfig:
+    """From a TOML table; unknown keys are errors."""
+    known = {field.name for field in fields(GeneratorConfig)}
+    for key in table:
+        if key not in known:
+            raise ValueError(f"[data] has no key {key!r}: it is one of {', '.join(sorted(known))}")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return GeneratorConfig(**values)
+
+
+def make_source(config: GeneratorConfig) -> Source:
+    """A function from (step, batch size, device) to a fresh batch."""
+    atlas = _atlas(config)
+    on_device: dict[torch.device, Atlas] = {}
+
+    def source(step: int, batch_size: int, device: torch.device) -> Sample:
+        if device not in on_device:
+            on_device[device] = atlas.to(device)
+        return generate(config, on_device[device], step, batch_size, device)
+
+    return source
+
+
+def _atlas(config: GeneratorConfig) -> Atlas:
+    """Training and held-out textures never meet: procedural ones by seed, pictures by their place in the index."""
+    pictures = []
+    if config.texture_folder:
+        pictures = read_pictures(Path(config.texture_folder), lambda i: (i % 5 == 4) == config.held_out)
+    return make_atlas(config.textures, 1_000_003 if config.held_out else 7, pictures)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One random camera: what it is, and what its metadata will say."""
+
+    focal_px: float
+    aperture: float
+    focal_length: float
+    focus_distances: list[float]
+    told_distances: list[float]
+    told_f_number: float
+    near: float  # the planes' ends, 1/m
+    far: float
+    noise_std: float
+    quantised: bool
+
+
+def generate(config: GeneratorConfig, atlas: Atlas, step: int, batch_size: int, device: torch.device) -> Sample:
+    """A batch; all stacks of a batch have one number of frames, everything else differs.
+
+    The scene comes first; its camera is then chosen for the depths that are really in sight.
+    """
+    shared = np.random.default_rng([config.seed, 0, step])
+    frames = int(shared.integers(config.frames[0], config.frames[1] + 1))
+    rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
+    views = [draw_view(rng, config) for rng in rngs]
+    scenes = stack_scenes(
+        [random_scene(rng, view, atlas.count, config.solids) for rng, view in zip(rngs, views, strict=True)]
+    ).to(device)
+    focal_px = torch.tensor([view.focal_px for view in views], dtype=torch.float32, device=device)
+    size = (config.size, config.size)
+    truth = depth(scenes, focal_px, size)
+    seen = torch.stack((1 / truth).flatten(1).aminmax(dim=1), 1).tolist()
+    draws = [
+        draw_camera(rng, config, view, (far, near), frames)
+        for rng, view, (far, near) in zip(rngs, views, seen, strict=True)
+    ]
+    lenses = Lenses(
+        focal_px,
+        torch.tensor([draw.aperture for draw in draws], dtype=torch.float32, device=device),
+        1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
+    )
+    images = render(scenes, lenses, atlas, lens_samples(shared, config).to(device), size)
+    return Sample(_stack(draws, degrade(images, draws, config.seed, step)), _planes(draws, config.planes), truth)
+
+
+def draw_view(rng: Rng, config: GeneratorConfig) -> View:
+    near = 1 / _log_uniform(rng, config.nearest)
+    far = near * rng.uniform(*config.far_share)
+    angle = math.radians(rng.uniform(*config.field_of_view_deg))
+    return View(near, far, config.size / (2 * math.tan(angle / 2)), config.size, config.size)
+
+
+def draw_camera(rng: Rng, config: GeneratorConfig, view: View, seen: Range, frames: int) -> Draw:
+    """A lens and focus distances for a scene seen between two inverse depths, far and near."""
+    far, near = seen
+    span = max(near - far, 0.1 * near)
+    aperture = _log_uniform(rng, config.blur_px) / span / view.focal_px
+    focal_length = min(_log_uniform(rng, config.focal_length), 0.3 / near)
+    edges = np.linspace(near + 0.05 * span, max(far - 0.05 * span, 0.0), frames + 1)
+    inverse_focus = edges[:-1] + (edges[1:] - edges[:-1]) * rng.uniform(0, 1, frames)
+    distances = [1 / max(float(u), 1e-3) for u in inverse_focus]
+    margins = rng.uniform(*config.margin, 2) * span
+    return Draw(
+        focal_px=view.focal_px,
+        aperture=aperture,
+        focal_length=focal_length,
+        focus_distances=distances,
+        told_distances=[d * (1 + config.distance_error * rng.standard_normal()) for d in distances],
+        told_f_number=focal_length / aperture * (1 + config.f_number_error * rng.standard_normal()),
+        near=near + float(margins[0]),
+        far=max(far - float(margins[1]), 0.0),
+        noise_std=_log_uniform(rng, config.noise_std),
+        quantised=bool(rng.random() < config.quantised),
+    )
+
+
+def lens_samples(rng: Rng, config: GeneratorConfig) -> Tensor:
+    """Points on the aperture: a disk, or (for some batches) a polygon of blades, or one that is denser in the middle.
+
+    Odd shapes keep the variance of the disk, so that the blur has the size the formula says.
+    """
+    samples = disk_samples(config.rays)
+    turn = rng.uniform(0, 2 * math.pi)
+    x, y = samples[:, 0].clone(), samples[:, 1].clone()
+    if rng.random() < config.odd_aperture:
+        radius, angle = torch.hypot(x, y), torch.atan2(y, x)
+        if rng.random() < 0.5:
+            blades = int(rng.integers(5, 9))
+            sector = 2 * math.pi / blades
+            edge = math.cos(sector / 2) / torch.cos(angle % sector - sector / 2)
+            radius = radius * edge
+        else:
+            radius = radius ** rng.uniform(1.0, 1.4)
+        x, y = radius * torch.cos(angle), radius * torch.sin(angle)
+        scale = torch.sqrt(0.5 / (x.square() + y.square()).mean())
+        x, y = x * scale, y * scale
+    samples[:, 0], samples[:, 1] = x * math.cos(turn) - y * math.sin(turn), x * math.sin(turn) + y * math.cos(turn)
+    return samples
+
+
+def degrade(images: Tensor, draws: list[Draw], seed: int, step: int) -> Tensor:
+    """Exposure, sensor noise that grows with the signal, and rounding to 8-bit sRGB for some."""
+    generator = torch.Generator(device=images.device).manual_seed(seed * 1_000_003 + step)
+    level = images.flatten(1).mean(1)[:, None, None, None, None]
+    images = (images * (0.4 / level.clamp_min(0.05)).clamp(0.3, 2.5)).clamp(0, 1)
+    std = torch.tensor([draw.noise_std for draw in draws], device=images.device)[:, None, None, None, None]
+    noise = torch.randn(images.shape, generator=generator, device=images.device)
+    noisy = images + std * torch.sqrt(0.3 + 1.75 * images) * noise
+    rounded = srgb_to_linear(torch.round(linear_to_srgb(noisy.clamp(0, 1)) * 255) / 255)
+    quantised = torch.tensor([draw.quantised for draw in draws], device=images.device)[:, None, None, None, None]
+    return torch.where(quantised, rounded, noisy.clamp(-0.1, 1.1))
+
+
+def _stack(draws: list[Draw], images: Tensor) -> FocalStack:
+    told = torch.tensor([draw.told_distances for draw in draws], dtype=torch.float64)
+    focal_length = torch.tensor([draw.focal_length for draw in draws], dtype=torch.float64)
+    told = torch.maximum(told, focal_length[:, None] * 1.01)
+    camera = Camera(
+        focal_length,
+        torch.tensor([draw.told_f_number for draw in draws], dtype=torch.float64),
+        focal_length / torch.tensor([draw.focal_px for draw in draws], dtype=torch.float64),
+    )
+    return FocalStack(images, told, camera, magnification=1 - focal_length[:, None] / told)
+
+
+def _planes(draws: list[Draw], count: int) -> DepthGrid:
+    near = torch.tensor([draw.near for draw in draws], dtype=torch.float64)
+    far = torch.tensor([draw.far for draw in draws], dtype=torch.float64)
+    return DepthGrid.uniform_in_inverse_depth(1 / near, 1 / far, count)
+
+
+def _log_uniform(rng: Rng, limits: Range) -> float:
+    return float(np.exp(rng.uniform(math.log(limits[0]), math.log(limits[1]))))

@@ -1,0 +1,165 @@
+"""Random scenes and cameras, described by numbers that the tracer reads.
+
+Coordinates are the camera's: x right, y down, z along the optical axis, metres. All draws of a scene come from its own
+NumPy generator, so a scene is the same whatever else is in its batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+EMPTY, ELLIPSOID, BOX, SHEET = range(4)
+WAVES = 3
+
+Array = npt.NDArray[np.float64]
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Scenes:
+    """B scenes of P solids. A solid's local frame has its own axes (rows of `axes`) and its centre as origin.
+
+    Ellipsoids and boxes end at `half` along their axes. Sheets are endless: local z is the sum of `waves`
+    amplitude * sin(kx x + ky y + phase); without waves they are planes.
+    """
+
+    kind: Tensor  # B P, int32
+    centre: Tensor  # B P 3
+    axes: Tensor  # B P 3 3
+    half: Tensor  # B P 3
+    waves: Tensor  # B P WAVES 4: amplitude, kx, ky, phase
+    texture: Tensor  # B P, int32: number in the atlas
+    mapping: Tensor  # B P 3: texels a metre, offset in texels
+    tint: Tensor  # B P 3: albedo where the texture is 1
+    contrast: Tensor  # B P: 0 is the texture's mean everywhere
+    light: Tensor  # B 4: direction towards it, share of ambient light
+
+    def to(self, device: torch.device) -> Scenes:
+        return Scenes(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a scene must lie to be seen: inverse depths, and the picture's size."""
+
+    near: float  # 1/m
+    far: float  # 1/m
+    focal_px: float
+    height: int
+    width: int
+
+
+def random_scene(rng: Rng, view: View, textures: int, solids: int) -> dict[str, Array]:
+    """The fields of `Scenes` for one scene of up to `solids` solids: sheets behind, things before them."""
+    scene = _empty(solids)
+    count = 0
+    for _ in range(rng.choice([1, 2, 2, 3])):
+        _add_sheet(rng, view, scene, count)
+        count += 1
+    for _ in range(rng.integers(2, solids - count + 1)):
+        _add_thing(rng, view, scene, count)
+        count += 1
+    scene["texture"][:count] = rng.integers(0, textures, count)
+    _paint(rng, view, scene, count)
+    direction = rng.standard_normal(3) * [1, 1, 0.5] + [0, -1.0, -1.5]
+    scene["light"][:] = [*(direction / np.linalg.norm(direction)), rng.uniform(0.3, 0.9)]
+    return scene
+
+
+def stack_scenes(scenes: list[dict[str, Array]]) -> Scenes:
+    """Scenes as one batch of float32 tensors."""
+    batch = {}
+    for field in fields(Scenes):
+        array = np.stack([scene[field.name] for scene in scenes])
+        integer = field.name in ("kind", "texture")
+        batch[field.name] = torch.from_numpy(array.astype(np.int32 if integer else np.float32))
+    return Scenes(**batch)
+
+
+def _empty(solids: int) -> dict[str, Array]:
+    return {
+        "kind": np.zeros(solids),
+        "centre": np.zeros((solids, 3)),
+        "axes": np.tile(np.eye(3), (solids, 1, 1)),
+        "half": np.ones((solids, 3)),
+        "waves": np.zeros((solids, WAVES, 4)),
+        "texture": np.zeros(solids),
+        "mapping": np.ones((solids, 3)),
+        "tint": np.ones((solids, 3)),
+        "contrast": np.ones(solids),
+        "light": np.zeros(4),
+    }
+
+
+def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
+    """A wall, floor or hillside.
+
+    A plane's inverse depth is linear in the picture, u = a x + b y + c: choosing that chooses a X + b Y + c Z = 1.
+    """
+    span = view.near - view.far
+    reach_x, reach_y = view.width / 2 / view.focal_px, view.height / 2 / view.focal_px
+    if i == 0:  # something behind everything, everywhere
+        middle = view.far + span * rng.uniform(0.02, 0.4)
+        tilt = min(middle - view.far, view.near - middle) * rng.uniform(0, 1)
+    else:
+        middle = view.far + span * rng.uniform(-0.3, 0.6)
+        tilt = (view.near - middle) * rng.uniform(0.3, 1.0)
+    angle = rng.uniform(0, 2 * np.pi) if rng.random() < 0.5 else rng.choice([0.5, 1.5]) * np.pi
+    a, b = tilt * np.cos(angle) / reach_x, tilt * np.sin(angle) / reach_y
+    normal = np.array([a, b, max(middle, 0.02 * span)])
+    scene["kind"][i] = SHEET
+    scene["centre"][i] = normal / (normal @ normal)
+    scene["axes"][i] = _frame(normal / np.linalg.norm(normal), rng)
+    depth = scene["centre"][i][2]
+    if rng.random() < 0.4:
+        for wave in scene["waves"][i]:
+            length_px = np.exp(rng.uniform(np.log(40), np.log(400)))
+            k = 2 * np.pi / (length_px / view.focal_px * depth)
+            direction = rng.uniform(0, 2 * np.pi)
+            slope = rng.uniform(0.02, 0.18)  # gentle enough for the tracer's Newton steps
+            wave[:] = [slope / k, k * np.cos(direction), k * np.sin(direction), rng.uniform(0, 2 * np.pi)]
+
+
+def _add_thing(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
+    """An ellipsoid or a box anywhere in sight, its front at a random inverse depth; one in four is thin."""
+    depth = 1 / max(rng.uniform(view.far, view.near), 0.03 * view.near)
+    x = rng.uniform(-0.55, 0.55) * view.width / view.focal_px
+    y = rng.uniform(-0.55, 0.55) * view.height / view.focal_px
+    metres_a_px = depth / view.focal_px
+    half = np.exp(rng.uniform(np.log(5), np.log(70))) * metres_a_px * np.exp(rng.uniform(-0.6, 0.6, 3))
+    if rng.random() < 0.25:
+        thin = rng.permutation(3)[: rng.integers(1, 3)]
+        half[thin] = rng.uniform(0.6, 3.0) * metres_a_px
+    axes = _frame(_unit(rng), rng)
+    extent = np.abs(axes[:, 2]) @ half
+    scene["kind"][i] = ELLIPSOID if rng.random() < 0.5 else BOX
+    scene["centre"][i] = np.array([x, y, 1.0]) * (depth + extent)
+    scene["axes"][i] = axes
+    scene["half"][i] = half
+
+
+def _paint(rng: Rng, view: View, scene: dict[str, Array], count: int) -> None:
+    """Colours and texture coordinates: about one texel a pixel, give or take two octaves; some things are plain."""
+    for i in range(count):
+        texels_a_metre = view.focal_px / scene["centre"][i][2] * np.exp(rng.uniform(np.log(0.3), np.log(2.5)))
+        scene["mapping"][i] = [texels_a_metre, *rng.uniform(0, 4096, 2)]
+        scene["tint"][i] = np.clip(rng.uniform(0.5, 1.1) + rng.uniform(-0.25, 0.25, 3), 0.1, 1.2)
+        plain = rng.random()
+        scene["contrast"][i] = 0.0 if plain < 0.06 else rng.uniform(0.0, 0.15) if plain < 0.15 else rng.uniform(0.3, 1)
+
+
+def _unit(rng: Rng) -> Array:
+    vector = rng.standard_normal(3)
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _frame(third: Array, rng: Rng) -> Array:
+    """A right-handed frame whose third axis is given, turned at random about it; rows are the axes."""
+    first = np.cross(third, _unit(rng))
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(third, first), third])

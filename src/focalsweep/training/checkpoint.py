@@ -1,0 +1,84 @@
+"""A run on disk: written whole or not at all, and read without ever executing what a file says.
+
+The randomness of step s is seeded from the config's seed and s (see loop.py), so seed and step are the state of the
+random generators, for any number of processes: a checkpoint needs no other.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from torch import Tensor, nn
+
+from focalsweep.results.writing import write_files
+from focalsweep.training.config import TrainingConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """All that a run needs to go on.
+
+    Args:
+        network, ema, optimizer: their `state_dict`s; `ema` has the averaged weights, the ones to use.
+        step: updates done.
+        seconds: trained so far, over all sittings.
+        config: of the run; on disk a plain dict.
+    """
+
+    network: dict[str, Any]
+    ema: dict[str, Any]
+    optimizer: dict[str, Any]
+    step: int
+    seconds: float
+    config: TrainingConfig
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Replace the file at `path` in one move: a crash at any moment leaves the old one or the new one."""
+    record = {key.name: getattr(checkpoint, key.name) for key in fields(Checkpoint)}
+    record["config"] = checkpoint.config.to_dict()
+
+    def write(file: IO[bytes]) -> None:
+        torch.save(record, file)
+        file.flush()
+        os.fsync(file.fileno())  # on disk before the rename is
+
+    write_files({path: write})
+
+
+def read_checkpoint(path: str | Path) -> Checkpoint:
+    """The checkpoint in a file, on the CPU; tensors and plain values only, whatever the file holds."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: a run writes it at its first checkpoint")
+    with path.open("rb") as file:
+        try:
+            record = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception:  # torch has no one error for bad bytes: OSError and KeyError occur too
+            raise ValueError(f"{path} is no checkpoint, or a truncated one: take another, or train again") from None
+    types = {"network": dict, "ema": dict, "optimizer": dict, "step": int, "seconds": float, "config": dict}
+    for name, kind in types.items():
+        if not isinstance(record, dict) or not isinstance(record.get(name), kind):
+            raise ValueError(f"{path} is no checkpoint of focalsweep: it has no {name!r}")
+    config = TrainingConfig.from_dict(record["config"], path)
+    return Checkpoint(**{name: record[name] for name in types} | {"config": config})
+
+
+def restore(module: nn.Module, state: dict[str, Any], path: str | Path) -> None:
+    """Load weights that must fit the module in every name and shape; `path` is for the error."""
+    for name, value in module.state_dict().items():
+        if not isinstance(state.get(name), Tensor):
+            raise ValueError(f"{path} has no weights {name!r}: it is of another network, or of other network_options")
+        if state[name].shape != value.shape:
+            raise ValueError(
+                f"{path}: weights {name!r} have the shape {tuple(state[name].shape)}, the network "
+                f"{tuple(value.shape)}: build it with the network_options of the checkpoint's config"
+            )
+    unknown = sorted(set(state) - set(module.state_dict()))
+    if unknown:
+        raise ValueError(f"{path} has weights {unknown[0]!r}, the network does not: it is of another network")
+    module.load_state_dict(state)

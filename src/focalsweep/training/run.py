@@ -1,0 +1,58 @@
+"""A config file -> a training run: the only place that knows which network goes with which objective and data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from focalsweep.model.sweepnet import SweepNet
+from focalsweep.synthesis.generator import make_source, read_generator_config
+from focalsweep.training.config import TrainingConfig, read_config
+from focalsweep.training.loop import Loss, Outcome, train
+from focalsweep.training.objectives import SweepObjective
+
+
+def build_network(config: TrainingConfig) -> nn.Module:
+    torch.manual_seed(config.seed)
+    if config.network == "sweepnet":
+        return SweepNet(**config.network_options)
+    raise ValueError(f"no network is called {config.network!r}: it is sweepnet")
+
+
+def build_objective(config: TrainingConfig) -> Loss:
+    return SweepObjective(config.cost)
+
+
+def run_training(
+    path: Path,
+    output_folder: Path,
+    *,
+    device: torch.device,
+    resume: bool = False,
+    time_limit_minutes: float | None = None,
+    textures: Path | None = None,
+    console: Console | None = None,
+) -> Outcome:
+    """Train as the config says; `textures` is a folder of pictures that join the procedural ones."""
+    config = read_config(path)
+    data: dict[str, Any] = {"size": config.image_size[0], "planes": config.planes, **config.data}
+    if textures:
+        data["texture_folder"] = str(textures)
+    training = read_generator_config({**data, "held_out": False})
+    validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    return train(
+        config,
+        build_network(config),
+        make_source(training),
+        build_objective(config),
+        output_folder,
+        validation_source=make_source(validation),
+        device=device,
+        resume=resume,
+        time_limit_minutes=time_limit_minutes,
+        console=console,
+    )

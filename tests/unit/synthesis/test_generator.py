@@ -1,0 +1,78 @@
+"""The generator: deterministic, inside its own limits, and consistent with the thin lens."""
+
+import pytest
+import torch
+
+from focalsweep import coc_px
+from focalsweep.synthesis.generator import GeneratorConfig, make_source, read_generator_config
+from focalsweep.synthesis.sample import Sample
+
+CPU = torch.device("cpu")
+CONFIG = GeneratorConfig(size=24, planes=8, rays=2, textures=4, solids=5, frames=(2, 4))
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    source = make_source(CONFIG)
+    return [source(step, 3, CPU) for step in range(4)]
+
+
+def test_the_same_step_gives_the_same_batch(samples: list[Sample]) -> None:
+    again = make_source(CONFIG)(2, 3, CPU)
+    assert torch.equal(again.stack.images, samples[2].stack.images)
+    assert torch.equal(again.depth, samples[2].depth)
+    assert torch.equal(again.planes.inverse_depths, samples[2].planes.inverse_depths)
+
+
+def test_other_steps_and_seeds_give_others(samples: list[Sample]) -> None:
+    assert not torch.equal(samples[0].depth, samples[1].depth)
+    other = make_source(GeneratorConfig(size=24, planes=8, rays=2, textures=4, solids=5, frames=(2, 4), seed=1))
+    assert not torch.equal(other(0, 3, CPU).depth, samples[0].depth)
+
+
+def test_held_out_textures_are_others() -> None:
+    held_out = make_source(
+        GeneratorConfig(size=24, planes=8, rays=2, textures=4, solids=5, frames=(2, 4), held_out=True)
+    )
+    training = make_source(CONFIG)
+    assert torch.equal(held_out(0, 1, CPU).depth, training(0, 1, CPU).depth)
+    assert not torch.equal(held_out(0, 1, CPU).stack.images, training(0, 1, CPU).stack.images)
+
+
+def test_planes_hold_everything_in_sight(samples: list[Sample]) -> None:
+    for sample in samples:
+        inverse = 1 / sample.depth
+        planes = sample.planes.inverse_depths[:, :, None]
+        assert bool((inverse.flatten(1) <= planes[:, 0]).all())
+        assert bool((inverse.flatten(1) >= planes[:, -1] - 1e-6).all())
+
+
+def test_blur_stays_in_its_range(samples: list[Sample]) -> None:
+    """Between the nearest and the farthest thing in sight: what was asked for, and the metadata's error."""
+    for sample in samples:
+        for i in range(3):
+            stack = sample.stack
+            focus = stack.focus_distances[i]
+            one = stack.as_batch()
+            near, far = sample.depth[i].amin().double(), sample.depth[i].amax().double()
+            magnification = one.magnification[i]  # type: ignore[index]
+            camera = type(stack.camera)(
+                stack.camera.focal_length[i].item(),  # type: ignore[index]
+                stack.camera.f_number[i].item(),  # type: ignore[index]
+                stack.camera.pixel_pitch[i].item(),  # type: ignore[index]
+            )
+            blur = coc_px(torch.stack([near, far])[:, None], focus, camera, magnification)
+            assert float(blur.max()) < 40
+
+
+def test_images_are_linear_light_in_range(samples: list[Sample]) -> None:
+    for sample in samples:
+        assert float(sample.stack.images.min()) >= -0.1
+        assert float(sample.stack.images.max()) <= 1.1
+        assert 2 <= sample.stack.frame_count <= 4
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(ValueError, match="'rayz'"):
+        read_generator_config({"rayz": 3})
+    assert read_generator_config({"frames": [2, 3]}).frames == (2, 3)
