@@ -176,8 +176,9 @@ def latent_spectrum(
     damping: Tensor,  # B C h w: noise variance over prior power
 ) -> Tensor:  # B D C h w
     """The sharp image that explains all frames at once: sum_i conj(H_i) I_i / (sum_i |H_i|^2 + damping)."""
-    numerator = otf[:, :, 0, None].conj() * spectra[:, None, 0]
+    weights = otf.conj().resolve_conj() if otf.is_complex() else otf.to(spectra.dtype)
+    numerator = weights[:, :, 0, None] * spectra[:, None, 0]
     for i in range(1, spectra.shape[1]):
-        numerator = numerator + otf[:, :, i, None].conj() * spectra[:, None, i]
+        numerator.addcmul_(weights[:, :, i, None], spectra[:, None, i])
     power = squared_magnitude(otf).sum(2)
     return numerator * (power[:, :, None] + damping[:, None]).reciprocal()  # complex by real division is slow
