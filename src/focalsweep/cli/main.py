@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,6 +157,11 @@ def progress_bar(label: str) -> Iterator:  # type: ignore[type-arg]
 
 def main() -> None:
     """Bad input is one sentence and exit status 2; anything else is a bug and shows its traceback."""
+
+    def say(message: Warning | str, *_: object) -> None:
+        console.print(f"focalsweep: {message}", style="yellow", highlight=False, soft_wrap=True)
+
+    warnings.showwarning = say  # type: ignore[assignment]
     try:
         app()
     except (ValueError, TypeError, FloatingPointError, FileNotFoundError, NotADirectoryError, PermissionError) as error:

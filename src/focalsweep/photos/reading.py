@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,10 @@ def load_stack(photos: str | Path | Sequence[str | Path], **overrides: float | s
     if not frames:
         raise ValueError(
             f"{folder}: no frames: add a [[frame]] with file and focus_distance for each photo to stack.toml"
+        )
+    if camera.get("aligned") is False:
+        warnings.warn(
+            f"{settings_file} says aligned = false, but photos are not aligned yet: taken as registered", stacklevel=2
         )
     distances = [_focus_distance(frame, settings_file) for frame in frames]
     order = sorted(range(len(frames)), key=distances.__getitem__)

@@ -350,3 +350,9 @@ def test_listed_photo_without_settings_is_named(folder: Path) -> None:
 def test_bad_distance_names_its_place(folder: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(str(folder))):
         load_stack(rewrite(folder, CAMERA + distances(0.012, 1.0, 2.0)))
+
+
+def test_unaligned_photos_are_taken_as_they_are_with_a_warning(folder: Path) -> None:
+    rewrite(folder, CAMERA + "aligned = false\n" + distances(0.8, 1.0, 2.0))
+    with pytest.warns(UserWarning, match="taken as registered"):
+        load_stack(folder)
