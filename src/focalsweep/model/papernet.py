@@ -77,16 +77,16 @@ class PaperNet(nn.Module):
         self.refine_2 = UpsampleBlock(planes, half, refine_channels[1])
         self.refine_1 = UpsampleBlock(planes, 3, refine_channels[2])
 
-    def forward(
+    def predict(
         self,
         image: Tensor,  # B 3 H W, display-encoded RGB of the farthest frame
         cost: Tensor,  # B D H W, in 0..1
         inverse_depths: Tensor,  # B D, near to far
     ) -> DepthPrediction:
         """Depth at full size: the mean of the planes' depths in metres (Eq. 11)."""
-        return prediction_from_probabilities(self.scales(image, cost)[-1], inverse_depths)
+        return prediction_from_probabilities(self(image, cost)[-1], inverse_depths)
 
-    def scales(
+    def forward(
         self,
         image: Tensor,  # B 3 H W
         cost: Tensor,  # B D H W

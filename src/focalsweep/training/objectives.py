@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from focalsweep.model.papernet import paper_loss
+from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.sweep.argmin import focused_picture
@@ -58,6 +60,34 @@ def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:
     first = log.gather(1, below[:, None].long())[:, 0]
     second = log.gather(1, below[:, None].long() + 1)[:, 0]
     return -(first * (1 - share) + second * share).mean()
+
+
+class PaperObjective:
+    """The paper's loss (Eq. 12) on the farthest frame and its cost volume, for `training.loop.train`."""
+
+    def __init__(self, cost: str = "paper") -> None:
+        self.cost = cost
+
+    def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
+        planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
+        with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
+            volume = cost_volume(sample.stack, sample.planes, self.cost)
+            farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
+            frame = sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest]
+        scales = network(linear_to_srgb(frame), volume)
+        # Positions 0..1 in place of metres: the same for every range, infinity included.
+        positions = torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(planes), -1)
+        position = true_position(sample)
+        loss = paper_loss(scales, position.clamp_min(1e-6), positions)
+        with torch.no_grad():
+            estimate = soft_argmin(scales[-1], positions)
+            near, far = planes[:, 0, None, None], planes[:, -1, None, None]
+            depth = 1 / (near + estimate * (far - near))
+            figures = {
+                "error_planes": (estimate - position).abs().mean() * (volume.shape[1] - 1),
+                "abs_rel": ((depth - sample.depth).abs() / sample.depth).nan_to_num(0, 0, 0).mean(),
+            }
+        return loss, figures
 
 
 class SweepObjective:

@@ -9,22 +9,23 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Loss, Outcome, train
-from focalsweep.training.objectives import SweepObjective
+from focalsweep.training.objectives import PaperObjective, SweepObjective
 
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
-    if config.network == "sweepnet":
-        return SweepNet(**config.network_options)
-    raise ValueError(f"no network is called {config.network!r}: it is sweepnet")
+    if config.network == "papernet":
+        return PaperNet(planes=config.planes, **config.network_options)
+    return SweepNet(**config.network_options)
 
 
 def build_objective(config: TrainingConfig) -> Loss:
-    return SweepObjective(config.cost)
+    return PaperObjective(config.cost) if config.network == "papernet" else SweepObjective(config.cost)
 
 
 def run_training(

@@ -29,7 +29,7 @@ def multiply_adds(planes: int, height: int, width: int) -> int:
     """Of the convolutions, on the meta device: shapes only."""
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         network = PaperNet(planes).eval()
-        network(torch.rand(1, 3, height, width), torch.rand(1, planes, height, width), torch.rand(1, planes))
+        network.predict(torch.rand(1, 3, height, width), torch.rand(1, planes, height, width), torch.rand(1, planes))
     return int(counter.get_total_flops()) // 2
 
 
@@ -63,7 +63,7 @@ def test_full_width_on_a_small_picture() -> None:
     image, cost = inputs(40, 33, planes=64)
     planes = DepthGrid.uniform_in_depth().as_batch(1)
     with torch.no_grad():
-        prediction = network(image, cost, planes)
+        prediction = network.predict(image, cost, planes)
     assert prediction.depth.shape == (1, 40, 33)
     assert bool((prediction.depth >= 0.1).all()) and bool((prediction.depth <= 3.0).all())
     assert prediction.probabilities is not None and prediction.probabilities.shape == (1, 64, 40, 33)
@@ -73,8 +73,8 @@ def test_full_width_on_a_small_picture() -> None:
 def test_any_size(size: tuple[int, int]) -> None:
     network, (image, cost) = narrow().eval(), inputs(*size, batch=2)
     with torch.no_grad():
-        volumes = network.scales(image, cost)
-        prediction = network(image, cost, GRID.as_batch(2))
+        volumes = network(image, cost)
+        prediction = network.predict(image, cost, GRID.as_batch(2))
     for stride, volume in zip((8, 4, 2, 1), volumes, strict=True):
         assert volume.shape == (2, PLANES, -(-size[0] // stride), -(-size[1] // stride))
         torch.testing.assert_close(volume.sum(1), torch.ones_like(volume[:, 0]))
@@ -86,8 +86,8 @@ def test_any_size(size: tuple[int, int]) -> None:
 def test_a_padded_size_is_the_same_picture_with_its_border_repeated() -> None:
     network, (image, cost) = narrow().eval(), inputs(45, 58)
     with torch.no_grad():
-        cropped = network.scales(image, cost)
-        whole = network.scales(pad_to_multiple(image, 32), pad_to_multiple(cost, 32))
+        cropped = network(image, cost)
+        whole = network(pad_to_multiple(image, 32), pad_to_multiple(cost, 32))
     for part, volume in zip(cropped, whole, strict=True):
         torch.testing.assert_close(part, volume[..., : part.shape[-2], : part.shape[-1]])
 
@@ -97,18 +97,18 @@ def test_every_stack_of_a_batch_is_alone() -> None:
     near, far = torch.tensor([0.3, 0.5, 1.0]), torch.tensor([2.0, 3.0, 9.0])
     planes = DepthGrid.uniform_in_depth(near, far, PLANES).as_batch(3)
     with torch.no_grad():
-        together = network(image, cost, planes).depth
-        alone = [network(image[i : i + 1], cost[i : i + 1], planes[i : i + 1]).depth for i in range(3)]
+        together = network.predict(image, cost, planes).depth
+        alone = [network.predict(image[i : i + 1], cost[i : i + 1], planes[i : i + 1]).depth for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone))
 
 
 def test_half_precision_keeps_probabilities_precise() -> None:
     network, (image, cost) = narrow().eval(), inputs()
     with torch.no_grad():
-        precise = network(image, cost, GRID.as_batch(1))
+        precise = network.predict(image, cost, GRID.as_batch(1))
         with torch.autocast("cpu", torch.bfloat16):
-            cast = network(image, cost, GRID.as_batch(1))
-        half = network.bfloat16()(image.bfloat16(), cost.bfloat16(), GRID.as_batch(1))
+            cast = network.predict(image, cost, GRID.as_batch(1))
+        half = network.bfloat16().predict(image.bfloat16(), cost.bfloat16(), GRID.as_batch(1))
     for prediction in (cast, half):
         assert prediction.depth.dtype == torch.float32 and prediction.probabilities is not None
         torch.testing.assert_close(prediction.probabilities.sum(1), torch.ones(1, 64, 64))
@@ -119,13 +119,13 @@ def test_other_numbers_of_planes() -> None:
     for planes in (2, 32):
         image, cost = inputs(planes=planes)
         with torch.no_grad():
-            assert narrow(planes).eval().scales(image, cost)[-1].shape[1] == planes
+            assert narrow(planes).eval()(image, cost)[-1].shape[1] == planes
 
 
 def test_offsets_are_zero_at_the_start_and_can_be_learned() -> None:
     network, (image, cost) = narrow(), inputs(batch=2)
     depth = torch.full((2, 64, 64), 1.0)
-    paper_loss(network.scales(image, cost), depth, GRID.depths.expand(2, -1)).backward()
+    paper_loss(network(image, cost), depth, GRID.depths.expand(2, -1)).backward()
     levels = [module for module in network.modules() if isinstance(module, UpsampleBlock)]
     assert len(levels) == 3
     for level in levels:
@@ -142,7 +142,7 @@ def test_one_sample_is_overfitted() -> None:
     losses = []
     for _ in range(25):
         optimiser.zero_grad()
-        loss = paper_loss(network.scales(image, cost), depth, GRID.depths[None])
+        loss = paper_loss(network(image, cost), depth, GRID.depths[None])
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
@@ -187,9 +187,9 @@ def test_pixels_without_truth_count_nowhere() -> None:
 
 def test_wrong_arguments_are_named() -> None:
     network, (image, cost) = narrow(), inputs()
-    assert_one_sentence(message_of(lambda: network.scales(image, cost[:, 1:]), ValueError), "cost", "D=8", "(1, 7")
-    assert_one_sentence(message_of(lambda: network.scales(image[:, :1], cost), ValueError), "image", "C=3")
+    assert_one_sentence(message_of(lambda: network(image, cost[:, 1:]), ValueError), "cost", "D=8", "(1, 7")
+    assert_one_sentence(message_of(lambda: network(image[:, :1], cost), ValueError), "image", "C=3")
     assert_one_sentence(message_of(lambda: PaperNet(1), ValueError), "planes", "1")
-    scales = network.eval().scales(image, cost)
+    scales = network.eval()(image, cost)
     message = message_of(lambda: paper_loss(scales, torch.ones(1, 60, 64), GRID.depths[None]), ValueError)
     assert_one_sentence(message, "scales[1]", "H=15")

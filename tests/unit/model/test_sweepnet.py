@@ -32,11 +32,11 @@ def test_any_size_and_number_of_planes(planes: int, height: int, width: int) -> 
 def test_budget_against_papernet() -> None:
     """Under 6 M parameters, at most a fifth of PaperNet's arithmetic."""
     assert sum(parameter.numel() for parameter in SweepNet().parameters()) < 6e6
-    image, cost, planes = inputs(64, 64, 64)
+    image, cost, _ = inputs(64, 64, 64)
     operations = []
     for network in (SweepNet().eval(), PaperNet(64).eval()):
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            network(image, cost) if isinstance(network, SweepNet) else network(image, cost, planes)
+            network(image, cost)
         operations.append(counter.get_total_flops())
     print(f"SweepNet / PaperNet: {operations[0] / operations[1]:.3f}")
     assert operations[0] <= operations[1] / 5
