@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.synthesis.sample import Sample, Source
-from focalsweep.synthesis.scenes import View, random_scene, stack_scenes
+from focalsweep.synthesis.scenes import Scenes, View, random_scene, stack_scenes
 from focalsweep.synthesis.textures import Atlas, make_atlas, read_pictures
 from focalsweep.synthesis.tracer import Lenses, depth, disk_samples, render
 from focalsweep.types import Camera, DepthGrid, FocalStack
@@ -59,14 +60,27 @@ def read_generator_config(table: dict[str, Any]) -> GeneratorConfig:
 
 
 def make_source(config: GeneratorConfig) -> Source:
-    """A function from (step, batch size, device) to a fresh batch."""
+    """A function from (step, batch size, device) to a fresh batch.
+
+    While a batch is traced and used, the scenes of the next one are drawn in another thread.
+    """
     atlas = _atlas(config)
     on_device: dict[torch.device, Atlas] = {}
+    drawer = ThreadPoolExecutor(1)
+    ahead: dict[tuple[int, int], Future[Drawing]] = {}
+    last = -1
 
     def source(step: int, batch_size: int, device: torch.device) -> Sample:
+        nonlocal last
         if device not in on_device:
             on_device[device] = atlas.to(device)
-        return generate(config, on_device[device], step, batch_size, device)
+        waiting = ahead.pop((step, batch_size), None)
+        drawing = waiting.result() if waiting else draw_scenes(config, atlas.count, step, batch_size)
+        following = step + max(1, step - last)  # under data parallel, steps go by the number of processes
+        last = step
+        ahead.clear()
+        ahead[following, batch_size] = drawer.submit(draw_scenes, config, atlas.count, following, batch_size)
+        return generate(config, on_device[device], drawing, step, device)
 
     return source
 
@@ -95,18 +109,31 @@ class Draw:
     quantised: bool
 
 
-def generate(config: GeneratorConfig, atlas: Atlas, step: int, batch_size: int, device: torch.device) -> Sample:
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The scenes of a batch before they are traced, and the state of their random draws."""
+
+    rngs: list[Rng]
+    views: list[View]
+    scenes: Scenes
+
+
+def draw_scenes(config: GeneratorConfig, textures: int, step: int, batch_size: int) -> Drawing:
+    """Every stack has draws of its own, numbered through all steps."""
+    rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
+    views = [draw_view(rng, config) for rng in rngs]
+    scenes = [random_scene(rng, view, textures, config.solids) for rng, view in zip(rngs, views, strict=True)]
+    return Drawing(rngs, views, stack_scenes(scenes))
+
+
+def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Sample:
     """A batch; all stacks of a batch have one number of frames, everything else differs.
 
     The scene comes first; its camera is then chosen for the depths that are really in sight.
     """
     shared = np.random.default_rng([config.seed, 0, step])
     frames = int(shared.integers(config.frames[0], config.frames[1] + 1))
-    rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
-    views = [draw_view(rng, config) for rng in rngs]
-    scenes = stack_scenes(
-        [random_scene(rng, view, atlas.count, config.solids) for rng, view in zip(rngs, views, strict=True)]
-    ).to(device)
+    rngs, views, scenes = drawing.rngs, drawing.views, drawing.scenes.to(device)
     focal_px = torch.tensor([view.focal_px for view in views], dtype=torch.float32, device=device)
     size = (config.size, config.size)
     truth = depth(scenes, focal_px, size)

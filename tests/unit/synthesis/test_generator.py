@@ -76,3 +76,10 @@ def test_unknown_keys_are_refused() -> None:
     with pytest.raises(ValueError, match="'rayz'"):
         read_generator_config({"rayz": 3})
     assert read_generator_config({"frames": [2, 3]}).frames == (2, 3)
+
+
+def test_order_of_the_steps_does_not_matter(samples: list[Sample]) -> None:
+    """Scenes drawn ahead, skipped or asked for twice: a step's batch is the same."""
+    source = make_source(CONFIG)
+    for step in (3, 1, 1, 0, 2):
+        assert torch.equal(source(step, 3, CPU).stack.images, samples[step].stack.images)
