@@ -50,6 +50,12 @@ def plane_rows() -> list[dict[str, Any]]:
         ("reblur", ReblurCost(), 3, 0.005),
         ("reblur, noise 0.015", ReblurCost(), 3, 0.015),
         ("reblur, tight prior, noise 0.015", ReblurCost(prior_looseness=1.0), 3, 0.015),
+        (
+            "reblur, tight prior, log determinant, noise 0.015",
+            ReblurCost(prior_looseness=1.0, log_determinant=True),
+            3,
+            0.015,
+        ),
         ("paper, kernels on pixels", PaperCost(), 1, 0.005),
         ("reblur, kernels on pixels", ReblurCost(), 1, 0.005),
         ("reblur with Sampled(Disk()), kernels on pixels", ReblurCost(psf=Sampled(Disk())), 1, 0.005),
