@@ -84,7 +84,7 @@ def floors(name: str, count: int, height: int, width: int, device: torch.device)
     paired = torch.randn((at_once // 2, height, width), dtype=torch.complex64, device=device)
 
     def rounds(transform: Callable[[], Any]) -> None:
-        deque(map_chunks(lambda _: transform(), range(count // at_once), real), maxlen=0)
+        deque(map_chunks(lambda _: transform(), range(count // at_once), torch.get_num_threads(), real), maxlen=0)
 
     return {
         f"{name} floor, real": lambda: rounds(lambda: torch.fft.irfft2(real, s=(height, width))),

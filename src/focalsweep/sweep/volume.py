@@ -13,7 +13,7 @@ from torch import Tensor
 
 from focalsweep.optics.psf import Disk, Gaussian, Psf, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
-from focalsweep.sweep import graphs, workers
+from focalsweep.sweep import graphs
 from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
@@ -26,6 +26,7 @@ from focalsweep.sweep.deconvolution import (
     transfer_functions,
     triton_serves,
 )
+from focalsweep.sweep.workers import map_chunks
 from focalsweep.types import DepthGrid, FocalStack
 
 Progress = Callable[[float], None]
@@ -65,6 +66,7 @@ class SweepPlan:
     tiles: list[Tile]
     grid: FourierGrid
     planes_at_once: int
+    workers: int  # chunks side by side, on a CPU
 
 
 def cost_volume(
@@ -144,7 +146,7 @@ def sweep_tiles(
             return stop - start
 
         done = 0
-        for planes_done in workers.map_chunks(evaluate, plane_chunks(plan), spectra, plan.signed_coc_px):
+        for planes_done in map_chunks(evaluate, plane_chunks(plan), plan.workers, spectra, plan.signed_coc_px):
             done += planes_done
             if progress:
                 progress((number + done / count) / len(plan.tiles))
@@ -219,7 +221,10 @@ def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, m
         margin = math.ceil(coc.detach().abs().max().item()) + LEAST_MARGIN_PX
         tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, memory)
     grid = fourier_grid(*transform, images.device, images.dtype)
-    return SweepPlan(coc, tiles, grid, _planes_at_once(stack, planes.count, transform, memory))
+    planes_at_once = _planes_at_once(stack, planes.count, transform, memory)
+    chunk_bytes = planes_at_once * _bytes_a_plane(images, transform)
+    workers = max(1, min(torch.get_num_threads(), (memory or default_memory(images.device)) // chunk_bytes))
+    return SweepPlan(coc, tiles, grid, planes_at_once, workers)
 
 
 def sweep_coc_px(stack: FocalStack, planes: DepthGrid) -> Tensor:  # B D F
@@ -236,7 +241,9 @@ def default_memory(device: torch.device) -> int:
 def _bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
     """What one plane of a sweep takes while it is evaluated: transfer functions, filtered spectra, their transforms."""
     batch, frames, channels = images.shape[:3]
-    maps = 3 * (frames + 1) * channels + 4 * frames
+    maps = 3 * (frames + 1) * channels + 4 * frames  # all frames at once
+    if images.device.type == "cpu":
+        maps = 3 * frames + 7 * channels + 4  # a frame at a time
     return batch * maps * transform[0] * transform[1] * images.element_size()
 
 

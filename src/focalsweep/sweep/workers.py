@@ -18,11 +18,16 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 
-def map_chunks(function: Callable[[Chunk], Result], chunks: Iterable[Chunk], *tensors: Tensor) -> Iterator[Result]:
-    """`function` of every chunk, in order; `tensors` are what it computes from, which says where it may run."""
+def map_chunks(
+    function: Callable[[Chunk], Result], chunks: Iterable[Chunk], workers: int, *tensors: Tensor
+) -> Iterator[Result]:
+    """`function` of every chunk, in order, by up to `workers` threads.
+
+    `tensors` are what it computes from: on a GPU, or where a gradient is asked for, all stays in this thread.
+    """
     cores = torch.get_num_threads()
     wants_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    if wants_gradient or tensors[0].is_cuda or cores == 1:
+    if wants_gradient or tensors[0].is_cuda or workers == 1:
         yield from map(function, chunks)
         return
     inference = torch.is_inference_mode_enabled()
@@ -31,7 +36,7 @@ def map_chunks(function: Callable[[Chunk], Result], chunks: Iterable[Chunk], *te
         with torch.inference_mode(inference), torch.no_grad():  # both are states of a thread
             return function(chunk)
 
-    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
             yield from pool.map(run, chunks)
         finally:

@@ -57,7 +57,7 @@ def test_chunked_gradients_equal_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tiled_equals_whole(cost: Any, rig: str, depth: float) -> None:
     rendered = render_plane(rig, depth, size=200)
     planes = DepthGrid.around(rendered.stack, count=16)
-    little = 25_000_000
+    little = 11_000_000
     plan = plan_sweep(rendered.stack.as_batch(), planes, cost, "mirror", little)
     assert len(plan.tiles) >= 4
     assert_tiles_cover(plan.tiles, (200, 200))
@@ -252,3 +252,17 @@ def test_a_crop_agrees_inside(rig: str) -> None:
     difference = ((crop - whole).abs() / whole)[:, inner, inner]
     assert difference.max() < 0.03
     assert torch.equal(crop.argmin(0)[inner, inner], whole.argmin(0)[inner, inner])
+
+
+def test_workers_stay_within_the_memory_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many cores: the chunks at work together fit in the bound, and one is always allowed."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    stack = FocalStack(torch.rand(5, 3, 200, 200), [0.5, 0.7, 1.0, 1.5, 3.0], Camera(0.05, 4.0, 1e-4)).as_batch()
+    planes = DepthGrid.around(stack, count=8)
+    for memory in (2**24, 2**26, 2**30):
+        plan = volume.plan_sweep(stack, planes, ReblurCost(), "mirror", memory)
+        transform = (plan.grid.height, plan.grid.width)
+        used = plan.workers * plan.planes_at_once * volume._bytes_a_plane(stack.images, transform)
+        assert plan.workers >= 1
+        assert used <= memory or plan.workers == 1
+    assert plan.workers > 4

@@ -20,7 +20,7 @@ def test_order_and_threads(two_cores: object) -> None:
     def work(k: int) -> tuple[int, int, bool]:
         return k * k, torch.get_num_threads(), torch.is_grad_enabled()
 
-    results = list(map_chunks(work, range(7), CPU))
+    results = list(map_chunks(work, range(7), 2, CPU))
     assert [square for square, _, _ in results] == [k * k for k in range(7)]
     assert {threads for _, threads, _ in results} == {1}
     assert not any(grad for _, _, grad in results)
@@ -35,18 +35,22 @@ def test_errors_come_through(two_cores: object) -> None:
         return k
 
     with pytest.raises(ValueError, match="chunk 3"):
-        list(map_chunks(work, range(5), CPU))
+        list(map_chunks(work, range(5), 2, CPU))
     assert torch.get_num_threads() == 2
 
 
 def test_inference_mode_is_handed_on(two_cores: object) -> None:
     with torch.inference_mode():
-        assert list(map_chunks(lambda _: torch.is_inference_mode_enabled(), range(2), CPU)) == [True, True]
-    assert list(map_chunks(lambda _: torch.is_inference_mode_enabled(), range(2), CPU)) == [False, False]
+        assert list(map_chunks(lambda _: torch.is_inference_mode_enabled(), range(2), 2, CPU)) == [True, True]
+    assert list(map_chunks(lambda _: torch.is_inference_mode_enabled(), range(2), 2, CPU)) == [False, False]
 
 
 def test_gradients_stay_in_the_calling_thread(two_cores: object) -> None:
     weight = torch.ones(1, requires_grad=True)
-    assert list(map_chunks(lambda _: torch.is_grad_enabled(), range(2), weight)) == [True, True]
+    assert list(map_chunks(lambda _: torch.is_grad_enabled(), range(2), 2, weight)) == [True, True]
     with torch.no_grad():
-        assert list(map_chunks(lambda _: torch.is_grad_enabled(), range(2), weight)) == [False, False]
+        assert list(map_chunks(lambda _: torch.is_grad_enabled(), range(2), 2, weight)) == [False, False]
+
+
+def test_one_worker_uses_all_cores(two_cores: object) -> None:
+    assert list(map_chunks(lambda _: torch.get_num_threads(), range(2), 1, CPU)) == [2, 2]
