@@ -27,6 +27,10 @@ def network_depth(
     stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
 ) -> DepthPrediction:
     """Depth of a batched stack as the shipped network reads the re-blur cost; large pictures go in tiles with halos."""
+    channels = stack.images.shape[2]
+    if channels not in (1, 3):
+        raise ValueError(f'method "sweep" reads gray or RGB pictures, but these have {channels} channels: use "argmin"')
+    stack = stack.to(dtype=torch.float32)  # the precision of the network's weights
     inverse_depths = planes.as_batch(len(stack.images))
     steps = inverse_depths.diff(dim=1)
     if not torch.allclose(steps, steps.mean(1, keepdim=True).expand_as(steps), rtol=1e-3, atol=0):

@@ -99,3 +99,12 @@ def test_nothing_keeps_a_graph() -> None:
     stack = render_plane("dslr", 1.3, size=24).stack
     learned = FocalStack(stack.images.clone().requires_grad_(), stack.focus_distances, stack.camera)
     assert estimate_depth(learned).depth.shape == (24, 24)
+
+
+def test_network_takes_gray_and_double_and_refuses_other_channels() -> None:
+    images = torch.rand((3, 1, 33, 40), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    camera = Camera(0.05, 2.8, 6e-5)
+    result = estimate_depth(FocalStack(images, [0.8, 1.2, 2.0], camera), "sweep")
+    assert result.depth.shape == (33, 40) and result.depth.dtype == np.float32
+    with pytest.raises(ValueError, match="4 channels"):
+        estimate_depth(FocalStack(images.expand(3, 4, 33, 40), [0.8, 1.2, 2.0], camera), "sweep")

@@ -26,6 +26,7 @@ console = Console(stderr=True)
 
 DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
+Method = Annotated[str, typer.Option(help="How depth is read off the sweep: argmin, or sweep (the network).")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 
 
@@ -33,7 +34,7 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where the
 def depth(
     photos: Annotated[Path, typer.Argument(help="Folder of photos with a stack.toml (see the README).")],
     output: Output = Path("out"),
-    method: Annotated[str, typer.Option(help="How depth is read off the sweep.")] = "argmin",
+    method: Method = "argmin",
     device: Device = "auto",
 ) -> None:
     """Depth in metres, its error bar and the picture sharp all over, from a folder of photos.
@@ -55,12 +56,12 @@ def depth(
 
 
 @app.command()
-def demo(output: Output = Path("out/demo"), device: Device = "auto") -> None:
+def demo(output: Output = Path("out/demo"), method: Method = "argmin", device: Device = "auto") -> None:
     """The same on a small ray-traced stack that ships in the package, and how far off the result is."""
     import cv2
     import numpy as np
 
-    depth(DEMO_STACK, output, device=device)
+    depth(DEMO_STACK, output, method, device)
     with np.load(output / "depth.npz") as saved:
         estimate = saved["depth"]
     steps = cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED)

@@ -1,5 +1,7 @@
 """Chunks on several cores: the same results in the same order, errors come through, torch's settings stay."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -54,3 +56,11 @@ def test_gradients_stay_in_the_calling_thread(two_cores: object) -> None:
 
 def test_one_worker_uses_all_cores(two_cores: object) -> None:
     assert list(map_chunks(lambda _: torch.get_num_threads(), range(2), 1, CPU)) == [2, 2]
+
+
+def test_threads_to_come_keep_all_cores(two_cores: object) -> None:
+    """A worker's setting is also torch's default for new threads: it is taken back."""
+    list(map_chunks(lambda k: k, range(3), 2, CPU))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.ones, 3).result()
+        assert pool.submit(torch.get_num_threads).result() == 2
