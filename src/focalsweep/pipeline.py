@@ -6,19 +6,32 @@ import itertools
 import platform
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from focalsweep.model.sweepnet import SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.sweep.argmin import argmin_depth, focused_picture
-from focalsweep.sweep.volume import Progress, all_in_focus, cost_volume
+from focalsweep.sweep import graphs
+from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
+from focalsweep.sweep.colour import in_strongest_colour, project, strongest_colour
+from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.volume import (
+    Progress,
+    all_in_focus,
+    cost_volume,
+    may_record,
+    plan_sweep,
+    sweep_at_once,
+)
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 Method = Callable[..., DepthPrediction]
 
+COST = ReblurCost()
 NETWORK_TILE_PX = 512
 NETWORK_HALO_PX = 64
 
@@ -26,31 +39,84 @@ NETWORK_HALO_PX = 64
 def network_depth(
     stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
 ) -> DepthPrediction:
-    """Depth of a batched stack as the shipped network reads the re-blur cost; large pictures go in tiles with halos."""
+    """Depth of a batched stack as the shipped network reads the re-blur cost; large pictures go in tiles with halos.
+
+    Colour, noise and texture are measured on the whole picture, so that tiles agree where they meet.
+    """
     channels = stack.images.shape[2]
     if channels not in (1, 3):
         raise ValueError(f'method "sweep" reads gray or RGB pictures, but these have {channels} channels: use "argmin"')
     stack = stack.to(dtype=torch.float32)  # the precision of the network's weights
+    planes = _evenly_spaced(planes)
     inverse_depths = planes.as_batch(len(stack.images))
-    steps = inverse_depths.diff(dim=1)
-    if not torch.allclose(steps, steps.mean(1, keepdim=True).expand_as(steps), rtol=1e-3, atol=0):
-        raise ValueError('method "sweep" needs planes uniform in inverse depth: use DepthGrid.uniform_in_inverse_depth')
+    tiles = [(rows, columns) for rows in _cuts(stack.size[0]) for columns in _cuts(stack.size[1])]
+    if len(tiles) == 1:
+        answer = _read_at_once(stack, planes, memory)
+        if progress:
+            progress(1.0)
+    else:
+        answer = _read_tiles(stack, planes, tiles, memory, progress)
+    return prediction_from_positions(answer[:, 0], answer[:, 1], inverse_depths)
+
+
+def _evenly_spaced(planes: DepthGrid) -> DepthGrid:
+    """The same range in equal steps of inverse depth, which is what the network learned."""
+    steps = planes.inverse_depths.diff(dim=-1)
+    if torch.allclose(steps, steps.mean(-1, keepdim=True).expand_as(steps), rtol=1e-3, atol=0):
+        return planes
+    return DepthGrid.uniform_in_inverse_depth(planes.depths[..., 0], planes.depths[..., -1], planes.count)
+
+
+def _read_tiles(
+    stack: FocalStack, planes: DepthGrid, tiles: list[Any], memory: int | None, progress: Progress | None
+) -> Tensor:  # B 2 H W
     network = load_network("sweepnet", stack.images.device)
-    height, width = stack.size
-    parts = [stack.images.new_empty((len(stack.images), height, width)) for _ in range(3)]
-    tiles = [(rows, columns) for rows in _cuts(height) for columns in _cuts(width)]
+    grey = in_strongest_colour(stack)
+    statistics = COST.measure(grey.images)
+    frames = sharpest_frames(stack, planes).to(stack.images.device)
+    answer = stack.images.new_empty((len(stack.images), 2, *stack.size))
     for number, ((row, row_area), (column, column_area)) in enumerate(tiles):
         top, left = row_area.start, column_area.start
-        part = stack.cropped(top, left, row_area.stop - top, column_area.stop - left)
-        volume = cost_volume(part, planes, "reblur", memory=memory)
-        picture = focused_picture(part, planes, volume.argmin(1)).expand(-1, 3, -1, -1)
-        prediction = network.predict(linear_to_srgb(picture) - 0.5, volume, inverse_depths)
-        inner = (..., slice(row.start - top, row.stop - top), slice(column.start - left, column.stop - left))
-        for whole, piece in zip(parts, (prediction.depth, prediction.std, prediction.confidence), strict=True):
-            whole[:, row, column] = piece[inner]
+        part = grey.cropped(top, left, row_area.stop - top, column_area.stop - left)
+        volume = cost_volume(part, planes, COST, statistics=statistics, memory=memory)
+        piece = read_volume(network, stack.images[..., row_area, column_area], volume, frames)
+        answer[:, :, row, column] = piece[
+            ..., row.start - top : row.stop - top, column.start - left : column.stop - left
+        ]
         if progress:
             progress((number + 1) / len(tiles))
-    return DepthPrediction(*parts)
+    return answer
+
+
+def _read_at_once(stack: FocalStack, planes: DepthGrid, memory: int | None) -> Tensor:  # B 2 H W
+    """A picture of one tile; on a GPU the whole way from frames to answer is recorded and replayed."""
+    network = load_network("sweepnet", stack.images.device)
+    images, frames = stack.images, sharpest_frames(stack, planes).to(stack.images.device)
+    grey_like = stack.with_images(images[:, :, :1])
+    plan = plan_sweep(grey_like, planes, COST, "mirror", memory)
+    if not may_record(images, COST, plan, memory):
+        volume = cost_volume(in_strongest_colour(stack), planes, COST, memory=memory)
+        return read_volume(network, images, volume, frames)
+
+    def run(images: Tensor, coc_px: Tensor, frames: Tensor) -> Tensor:
+        grey = project(images, strongest_colour(images)) if images.shape[2] > 1 else images
+        return read_volume(network, images, sweep_at_once(COST, plan, grey, coc_px), frames)
+
+    key = ("sweepnet", plan.grid.height, plan.grid.width, planes.count)
+    return graphs.SWEEPS.run(key, run, images, plan.padded_coc_px, frames)
+
+
+def read_volume(
+    network: SweepNet,
+    images: Tensor,  # B F C H W
+    volume: Tensor,  # B D H W
+    frames: Tensor,  # B D: the sharpest at each plane
+) -> Tensor:  # B 2 H W
+    """Position among the planes and Laplace scale, as the network sees them."""
+    lowest = volume.argmin(1)
+    picture = linear_to_srgb(pick_frames(images, frames, lowest)).expand(-1, 3, -1, -1) - 0.5
+    output = network(picture, volume, lowest)
+    return torch.stack([output.position, output.scale], 1)
 
 
 def _cuts(length: int) -> list[tuple[slice, slice]]:
@@ -69,7 +135,7 @@ METHODS: dict[str, Method] = {"argmin": argmin_depth, "sweep": network_depth}
 
 def estimate_depth(
     stack: FocalStack,
-    method: str = "argmin",
+    method: str = "sweep",
     *,
     planes: DepthGrid | None = None,
     memory: int | None = None,
@@ -79,8 +145,8 @@ def estimate_depth(
 
     Args:
         stack: frames in linear light with their camera; a batch gives batched arrays.
-        method: "argmin", the lowest re-blur cost; "sweep", what the shipped network makes of that cost (surfaces
-            without texture too).
+        method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
+            the lowest cost alone.
         planes: the depths to look at; by default the stack's focus distances and a margin.
         memory: bytes that the sweep may use beside its input; None is 0.5 GB on a CPU, 4 GB on a GPU.
         progress: called with the share done, 0 to 1.

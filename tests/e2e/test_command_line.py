@@ -51,7 +51,7 @@ def test_depth_writes_what_it_says(small_stack: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {Path(line).name for line in done.stdout.splitlines()} == FILES
     run = json.loads((out / "run.json").read_text())
-    assert run["method"] == "argmin"
+    assert run["method"] == "sweep"
     assert len(run["focus_distances"]) == 3
 
 

@@ -60,7 +60,7 @@ def test_error_bars_cover_the_truth() -> None:
     for rig in RIGS:
         for plane in TRUE_PLANES[1:-1]:
             rendered, planes = scene(rig, plane)
-            result = estimate_depth(rendered.stack, planes=planes)
+            result = estimate_depth(rendered.stack, "argmin", planes=planes)
             z = np.abs(result.depth - rendered.depth) / result.std
             scores.append(z[rendered.textured.numpy()])
     pooled = np.concatenate(scores)
@@ -79,7 +79,7 @@ def psnr(picture: torch.Tensor, truth: torch.Tensor, border: int = 12) -> float:
 @pytest.mark.parametrize("plane", [14, 32, 47])
 def test_all_in_focus_beats_every_blurred_frame(rig: str, plane: int) -> None:
     rendered, planes = scene(rig, plane)
-    result = estimate_depth(rendered.stack, planes=planes)
+    result = estimate_depth(rendered.stack, "argmin", planes=planes)
     ours = psnr(torch.from_numpy(result.all_in_focus).movedim(-1, 0), rendered.sharp)
     frames = [psnr(frame, rendered.sharp) for frame in rendered.stack.images]
     print(

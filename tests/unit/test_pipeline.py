@@ -51,7 +51,7 @@ def test_given_planes_are_used() -> None:
 
 def test_record_tells_how_it_was_made() -> None:
     record = estimate_depth(render_plane("dslr", 1.3, size=24).stack).record
-    assert record["method"] == "argmin"
+    assert record["method"] == "sweep"
     assert record["planes"]["count"] == 64
     assert record["planes"]["source"] == "the focus distances and a margin"
     assert record["focus_distances"] == pytest.approx(RIGS["dslr"].focus_distances)
@@ -88,7 +88,9 @@ def test_gray_stack_and_infinity() -> None:
 
 
 def test_flat_pictures_give_no_confidence() -> None:
-    result = estimate_depth(FocalStack(torch.full((3, 3, 32, 32), 0.5), [0.8, 1.0, 2.0], Camera(0.05, 2.8, 6e-5)))
+    stack = FocalStack(torch.full((3, 3, 32, 32), 0.5), [0.8, 1.0, 2.0], Camera(0.05, 2.8, 6e-5))
+    assert estimate_depth(stack, "sweep").confidence.max() < 0.3
+    result = estimate_depth(stack, "argmin")
     assert result.confidence.max() < 0.1
     assert np.isfinite(result.depth).all()
     spread = result.planes.inverse_depths.std(correction=0).item()

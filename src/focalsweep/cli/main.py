@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -26,7 +26,9 @@ console = Console(stderr=True)
 
 DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
-Method = Annotated[str, typer.Option(help="How depth is read off the sweep: argmin, or sweep (the network).")]
+Method = Annotated[
+    str, typer.Option(help="How depth is read off the sweep: sweep (the network), or argmin (the lowest cost).")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 
 
@@ -34,7 +36,7 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where the
 def depth(
     photos: Annotated[Path, typer.Argument(help="Folder of photos with a stack.toml (see the README).")],
     output: Output = Path("out"),
-    method: Method = "argmin",
+    method: Method = "sweep",
     device: Device = "auto",
 ) -> None:
     """Depth in metres, its error bar and the picture sharp all over, from a folder of photos.
@@ -56,7 +58,7 @@ def depth(
 
 
 @app.command()
-def demo(output: Output = Path("out/demo"), method: Method = "argmin", device: Device = "auto") -> None:
+def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
     """The same on a small ray-traced stack that ships in the package, and how far off the result is."""
     import cv2
     import numpy as np
@@ -101,6 +103,33 @@ def train(
     print(outcome.checkpoint)
 
 
+@app.command()
+def evaluate(
+    protocol: Annotated[str, typer.Argument(help="generator, or cameras.")],
+    methods: Annotated[
+        str, typer.Option(help="Names with commas between: argmin, argmin-paper, sweep.")
+    ] = "argmin,argmin-paper,sweep",
+    run: Annotated[
+        list[Path] | None, typer.Option(help="Folder of a training run whose network is measured too; may be repeated.")
+    ] = None,
+    textures: Annotated[
+        Path | None, typer.Option(help="Folder of pictures whose held-out ones join the procedural textures.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
+    device: Device = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
+) -> None:
+    """Measure methods on a protocol: all of them on the same data, in one run.
+
+    Example: focalsweep evaluate generator --methods argmin,sweep -o generator.json
+    """
+    from focalsweep.cli.evaluate import run_protocol
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    record = run_protocol(protocol, names, run or [], textures, find_device(device), quick, console.print)
+    _show_record(record, output)
+
+
 @bench.command()
 def speed(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
@@ -116,7 +145,6 @@ def speed(
 ) -> None:
     """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run."""
     from focalsweep.evaluation.speed import run_benchmark
-    from focalsweep.results.writing import json_bytes, write_files
 
     record = run_benchmark(find_device(device), rival, repeats, scaling, quick, console.print)
     table = Table("", "median ms", "quartiles")
@@ -126,6 +154,13 @@ def speed(
     for name, ratio in record["ratios"].items():
         table.add_row(name, f"{ratio:.2f} x", "")
     console.print(table)
+    _show_record(record, output)
+
+
+def _show_record(record: dict[str, Any], output: Path | None) -> None:
+    """A result as JSON, into the file or to standard output."""
+    from focalsweep.results.writing import json_bytes, write_files
+
     text = json_bytes(record)
     if output is None:
         print(text.decode())

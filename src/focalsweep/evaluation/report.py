@@ -29,11 +29,13 @@ def speed_table(records: dict[str, Record]) -> str:
     for name in measured[0]["results"]:
         cells = []
         for record in measured:
-            row = record["results"][name]
-            cells.append(_milliseconds(row["median_s"], row["quartile_1_s"], row["quartile_3_s"]))
+            row = record["results"].get(name)
+            cells.append(_milliseconds(row["median_s"], row["quartile_1_s"], row["quartile_3_s"]) if row else "")
         rows.append([name, *cells])
     for name in measured[0]["ratios"]:
-        rows.append([name, *(f"{record['ratios'][name]:.2f} x" for record in measured)])
+        rows.append(
+            [name, *(f"{record['ratios'][name]:.2f} x" if name in record["ratios"] else "" for record in measured)]
+        )
     return markdown_table(["median (quartiles), ms", *(_machine(record) for record in measured)], rows)
 
 

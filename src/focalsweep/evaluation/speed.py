@@ -23,7 +23,10 @@ from typing import Any
 import torch
 
 from focalsweep.evaluation.environment import describe
+from focalsweep.model.blocks import fold_batch_norms
+from focalsweep.model.papernet import PaperNet
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.pipeline import network_depth
 from focalsweep.sweep.costs import find_cost
 from focalsweep.sweep.volume import cost_volume, plan_sweep
 from focalsweep.sweep.workers import map_chunks
@@ -52,6 +55,7 @@ def measure_speed(device: torch.device, rival: Path, repeats: int, say: Say) -> 
         jobs[name] = lambda name=name: cost_volume(stack, planes, name)  # type: ignore[misc]
         grid = plan_sweep(stack.as_batch(), planes, find_cost(name), "mirror", None).grid
         jobs |= floors(name, images * 3 * planes.count, grid.height, grid.width, device)
+    jobs |= networks(stack)
     if module := load_rival(rival):
         jobs["scikit-image"] = lambda: run_rival(module, stack, planes)
     seconds = in_turn(jobs, device, repeats, say)
@@ -63,6 +67,7 @@ def measure_speed(device: torch.device, rival: Path, repeats: int, say: Say) -> 
         "reblur / floor of real transforms": median["reblur"] / median["reblur floor, real"],
         "reblur / floor of paired transforms": median["reblur"] / median["reblur floor, paired"],
         "reblur / paper": median["reblur"] / median["paper"],
+        "PaperNet + paper / sweep, end to end": median["PaperNet + paper, end to end"] / median["sweep, end to end"],
     }
     if "scikit-image" in median:
         ratios["scikit-image / paper"] = median["scikit-image"] / median["paper"]
@@ -72,6 +77,22 @@ def measure_speed(device: torch.device, rival: Path, repeats: int, say: Say) -> 
         "results": results,
         "ratios": ratios,
     }
+
+
+def networks(stack: FocalStack) -> dict[str, Callable[[], Any]]:
+    """Photos in memory to depth: ours, and the paper's cost read by the paper's network."""
+    batch, device = stack.as_batch(), stack.images.device
+    planes = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    paper_net = fold_batch_norms(PaperNet().eval()).to(device, dtype)
+    paper_net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def paper() -> Any:
+        volume = cost_volume(batch, planes, "paper")
+        picture = linear_to_srgb(batch.images[:, -1])
+        return paper_net.predict(picture.to(dtype), volume.to(dtype), planes.as_batch(1))
+
+    return {"sweep, end to end": lambda: network_depth(batch, planes), "PaperNet + paper, end to end": paper}
 
 
 def floors(name: str, count: int, height: int, width: int, device: torch.device) -> dict[str, Callable[[], Any]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 
 def conv_block(in_channels: int, out_channels: int, kernel_size: int = 3, stride: int = 1) -> nn.Sequential:
@@ -50,3 +53,17 @@ def pad_to_multiple(
     """
     bottom, right = (-size % stride for size in maps.shape[-2:])
     return functional.pad(maps, (0, right, 0, bottom), mode="replicate") if bottom or right else maps
+
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def fold_batch_norms(network: Network) -> Network:
+    """Every batch norm of a network that only predicts goes into the convolution before it, in place."""
+    for module in network.modules():
+        for i in range(len(module) - 1) if isinstance(module, nn.Sequential) else ():
+            convolution, norm = module[i], module[i + 1]  # type: ignore[index]
+            if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+                module[i] = fuse_conv_bn_eval(convolution, norm)  # type: ignore[operator]
+                module[i + 1] = nn.Identity()  # type: ignore[operator]
+    return network

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from focalsweep.model.blocks import fold_batch_norms
 from focalsweep.model.sweepnet import SweepNet
 
 FOLDER = Path(__file__).resolve().parent / "data"
@@ -48,7 +49,7 @@ class Weights:
 WEIGHTS = {
     "sweepnet": Weights(
         file="sweepnet.safetensors",
-        sha256="bce1b4dcb6acb25f2b89562bde846fc6bcb322380bde39db3e4d3c4e21df7885",
+        sha256="b6b14453e5f2a647a01d75c7914901b7e1138ac63a5651d65760053ee09fe346",
         recipe="focalsweep train configs/sweepnet.toml --time-limit 6.8 --textures TEXTURES, 1611 steps on one H200",
         licence="MIT",
         attribution=SCANNED_OBJECTS,
@@ -71,7 +72,9 @@ def _load(name: str, device: torch.device) -> SweepNet:
     weights = WEIGHTS[name]
     network = SweepNet(**weights.options)
     read_weights(network, FOLDER / weights.file, weights.sha256)
-    return network.to(device).eval().requires_grad_(False)
+    network = fold_batch_norms(network.eval()).requires_grad_(False)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
 
 
 def read_weights(network: torch.nn.Module, path: Path, sha256: str) -> None:

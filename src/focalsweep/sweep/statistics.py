@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -60,11 +61,15 @@ def haar_details(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Diagonal, horizontal and vertical differences (orthonormal) of 2 x 2 blocks of (..., H, W): (..., n) each."""
     steps = haar_steps(images.shape[-2], images.shape[-1])
     blocks = images.unfold(-2, 2, steps[0]).unfold(-2, 2, steps[1]).flatten(-2).flatten(-3, -2)  # ... n 4: a b c d
-    haar = (
-        torch.tensor([[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]], dtype=images.dtype, device=images.device) / 2
-    )
+    haar = _haar(images.dtype, images.device)
     diagonal, across, down = (blocks @ haar).unbind(-1)
     return diagonal, across, down
+
+
+@cache
+def _haar(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Copied to a device once and kept: recorded sweeps go on reading it."""
+    return torch.tensor([[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]], dtype=dtype, device=device) / 2
 
 
 def noise_from_detail(diagonal: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from focalsweep.sweep.deconvolution import (
     transfer_functions,
     triton_serves,
 )
+from focalsweep.sweep.statistics import StackStatistics
 from focalsweep.sweep.workers import map_chunks
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -68,6 +70,17 @@ class SweepPlan:
     planes_at_once: int
     workers: int  # chunks side by side, on a CPU
 
+    @property
+    def at_once(self) -> bool:
+        """Whether one tile and one chunk are the whole sweep."""
+        return len(self.tiles) == 1 and self.planes_at_once >= self.signed_coc_px.shape[1]
+
+    @property
+    def padded_coc_px(self) -> Tensor:
+        """Of a sweep at once, B D F with D even, on its device."""
+        ((_, coc, _),) = plane_chunks(self)
+        return coc.to(self.grid.fy)
+
 
 def cost_volume(
     stack: FocalStack,
@@ -75,6 +88,7 @@ def cost_volume(
     cost: str | Cost = "reblur",
     *,
     padding: str = "mirror",
+    statistics: StackStatistics | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
@@ -87,6 +101,7 @@ def cost_volume(
         planes: a `DepthGrid`, or depths in metres, near to far (D).
         cost: "paper", "reblur", or a `PaperCost` / `ReblurCost` with its switches.
         padding: "mirror" extends the picture beyond its borders; "circular" wraps around, as the paper's code does.
+        statistics: of a larger picture that the stack was cut from, so that all its parts are measured alike.
         memory: bytes that the sweep may use beside its input and output; None is 0.5 GB on a CPU, 4 GB on a GPU.
         progress: called with the share done.
     """
@@ -94,42 +109,54 @@ def cost_volume(
     cost = find_cost(cost)
     batch = stack.as_batch()
     plan = plan_sweep(batch, grid, cost, padding, memory)
-    if len(plan.tiles) == 1 and plan.planes_at_once >= grid.count:
-        volume = _sweep_at_once(batch.images, cost, plan, memory)
+    if plan.at_once:
+        coc = plan.padded_coc_px
+        sweep = partial(sweep_at_once, cost, plan, statistics=statistics)
+        if statistics is None and may_record(batch.images, cost, plan, memory):
+            volume = graphs.SWEEPS.run((cost, plan.grid.height, plan.grid.width, grid.count), sweep, batch.images, coc)
+        else:
+            volume = sweep(batch.images, coc)
         if progress:
             progress(1.0)
     else:
         volume = batch.images.new_empty((len(batch.images), grid.count, *batch.size))
-        for tile, costs in sweep_tiles(batch, plan, cost, progress=progress):
+        for tile, costs in sweep_tiles(batch, plan, cost, statistics=statistics, progress=progress):
             volume[:, :, tile.core[0], tile.core[1]] = cost.finish(costs)
     return volume if stack.batched else volume[0]
 
 
-def _sweep_at_once(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | None) -> Tensor:
-    """A sweep of one tile and one chunk; on a GPU it is recorded and replayed (see `graphs.py`)."""
-    ((_, coc, spare),) = plane_chunks(plan)
-    coc = coc.to(plan.grid.fy)
+def sweep_at_once(
+    cost: Cost, plan: SweepPlan, images: Tensor, coc_px: Tensor, *, statistics: StackStatistics | None = None
+) -> Tensor:  # B D H W
+    """A sweep of one tile and one chunk; `coc_px` is the plan's, padded to pairs of planes, on the images' device."""
+    measured = cost.measure(images) if statistics is None else statistics
+    spectra = tile_spectra(images, plan.tiles[0], cost, plan.grid)
+    costs = cost.evaluate(spectra, coc_px, plan.grid, plan.tiles[0].area_size, measured)
+    return cost.finish(costs[:, : plan.signed_coc_px.shape[1]])
 
-    def run(images: Tensor, coc: Tensor) -> Tensor:
-        statistics = cost.measure(images)
-        spectra = tile_spectra(images, plan.tiles[0], cost, plan.grid)
-        costs = cost.evaluate(spectra, coc, plan.grid, plan.tiles[0].area_size, statistics)
-        return cost.finish(costs[:, : costs.shape[1] - spare])
 
+def may_record(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | None) -> bool:
+    """Whether a sweep is recorded and replayed (see `graphs.py`): on a GPU, all at once, in little memory."""
+    if not plan.at_once:
+        return False
+    coc = plan.padded_coc_px
     workspace = _bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
     small = workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device))
     # Code of others (a PSF, a cost) may do what a record cannot hold.
     ours = isinstance(cost, PaperCost | ReblurCost) and isinstance(find_psf(cost.psf), Disk | Gaussian)
-    if triton_serves(images, coc) and small and ours:
-        return graphs.SWEEPS.run((cost, plan.grid.height, plan.grid.width, spare), run, images, coc)
-    return run(images, coc)
+    return triton_serves(images, coc) and small and ours
 
 
 def sweep_tiles(
-    stack: FocalStack, plan: SweepPlan, cost: Cost, *, progress: Progress | None = None
+    stack: FocalStack,
+    plan: SweepPlan,
+    cost: Cost,
+    *,
+    statistics: StackStatistics | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[Tile, Tensor]]:
     """The costs of a batched stack, tile by tile, before `cost.finish`: B D h w over each tile's core."""
-    statistics = cost.measure(stack.images)
+    measured = cost.measure(stack.images) if statistics is None else statistics
     count = plan.signed_coc_px.shape[1]
     for number, tile in enumerate(plan.tiles):
         spectra = tile_spectra(stack.images, tile, cost, plan.grid)
@@ -140,7 +167,7 @@ def sweep_tiles(
             part: tuple[int, Tensor, int], tile: Tile = tile, spectra: Tensor = spectra, costs: Tensor = costs
         ) -> int:
             start, coc, spare = part
-            chunk = cost.evaluate(spectra, coc, plan.grid, tile.area_size, statistics)
+            chunk = cost.evaluate(spectra, coc, plan.grid, tile.area_size, measured)
             stop = start + chunk.shape[1] - spare
             costs[:, start:stop] = chunk[:, : stop - start, tile.core_in_area[0], tile.core_in_area[1]]
             return stop - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
+from focalsweep.synthesis.jpeg import jpeg
 from focalsweep.synthesis.sample import Sample, Source
 from focalsweep.synthesis.scenes import Scenes, View, random_scene, stack_scenes
 from focalsweep.synthesis.textures import Atlas, make_atlas, read_pictures
@@ -37,9 +39,12 @@ class GeneratorConfig:
     far_share: Range = (0.0, 0.7)  # inverse depth of the far end over that of the near one
     field_of_view_deg: Range = (15.0, 65.0)
     focal_length: Range = (0.004, 0.1)  # * metres
+    f_number: float = 0.0  # 0: as the blur asks
     margin: Range = (0.03, 0.3)  # of the range, added to the planes at either end
     noise_std: Range = (5e-4, 2e-2)  # * of linear light
     quantised: float = 0.7  # share of stacks rounded to 8-bit sRGB
+    jpeg: float = 0.5  # share of those that were JPEG files
+    jpeg_quality: Range = (75.0, 98.0)
     distance_error: float = 0.005  # standard deviation of the metadata, relative
     f_number_error: float = 0.01
     odd_aperture: float = 0.3  # share of lenses whose aperture is a polygon or soft
@@ -62,35 +67,48 @@ def read_generator_config(table: dict[str, Any]) -> GeneratorConfig:
 def make_source(config: GeneratorConfig) -> Source:
     """A function from (step, batch size, device) to a fresh batch.
 
-    While a batch is traced and used, the scenes of the next one are drawn in another thread.
+    While a batch is used, the next one is made in another thread; on a GPU in another stream, so that what the
+    generator waits for does not hold up the training step.
     """
-    atlas = _atlas(config)
+    atlas = held_atlas(config.textures, config.texture_folder, config.held_out)
     on_device: dict[torch.device, Atlas] = {}
-    drawer = ThreadPoolExecutor(1)
-    ahead: dict[tuple[int, int], Future[Drawing]] = {}
+    streams: dict[torch.device, torch.cuda.Stream] = {}
+    maker = ThreadPoolExecutor(1)
+    ahead: dict[tuple[int, int, torch.device], Future[Sample]] = {}
     last = -1
+
+    def make(step: int, batch_size: int, device: torch.device) -> Sample:
+        drawing = draw_scenes(config, atlas.count, step, batch_size)
+        if device.type == "cuda" and device not in streams:
+            streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        with torch.no_grad(), torch.cuda.stream(streams.get(device)):
+            if device not in on_device:
+                on_device[device] = atlas.to(device)
+            return generate(config, on_device[device], drawing, step, device)
 
     def source(step: int, batch_size: int, device: torch.device) -> Sample:
         nonlocal last
-        if device not in on_device:
-            on_device[device] = atlas.to(device)
-        waiting = ahead.pop((step, batch_size), None)
-        drawing = waiting.result() if waiting else draw_scenes(config, atlas.count, step, batch_size)
+        waiting = ahead.pop((step, batch_size, device), None) or maker.submit(make, step, batch_size, device)
+        sample = waiting.result()
+        if device.type == "cuda":
+            stream = torch.cuda.current_stream(device)
+            stream.wait_stream(streams[device])
+            for tensor in (sample.stack.images, sample.depth):
+                tensor.record_stream(stream)
         following = step + max(1, step - last)  # under data parallel, steps go by the number of processes
         last = step
         ahead.clear()
-        ahead[following, batch_size] = drawer.submit(draw_scenes, config, atlas.count, following, batch_size)
-        return generate(config, on_device[device], drawing, step, device)
+        ahead[following, batch_size, device] = maker.submit(make, following, batch_size, device)
+        return sample
 
     return source
 
 
-def _atlas(config: GeneratorConfig) -> Atlas:
+@lru_cache(maxsize=2)
+def held_atlas(textures: int, texture_folder: str, held_out: bool) -> Atlas:
     """Training and held-out textures never meet: procedural ones by seed, pictures by their place in the index."""
-    pictures = []
-    if config.texture_folder:
-        pictures = read_pictures(Path(config.texture_folder), lambda i: (i % 5 == 4) == config.held_out)
-    return make_atlas(config.textures, 1_000_003 if config.held_out else 7, pictures)
+    pictures = read_pictures(Path(texture_folder), lambda i: (i % 5 == 4) == held_out) if texture_folder else []
+    return make_atlas(textures, 1_000_003 if held_out else 7, pictures)
 
 
 @dataclass(frozen=True)
@@ -107,6 +125,7 @@ class Draw:
     far: float
     noise_std: float
     quantised: bool
+    jpeg_quality: float  # 0: not a JPEG
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +166,8 @@ def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int,
         torch.tensor([draw.aperture for draw in draws], dtype=torch.float32, device=device),
         1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
     )
-    images = render(scenes, lenses, atlas, lens_samples(shared, config).to(device), size)
+    samples = [one.to(device) for one in lens_samples(shared, config)]
+    images = render(scenes, lenses, atlas, samples, size)
     return Sample(_stack(draws, degrade(images, draws, config.seed, step)), _planes(draws, config.planes), truth)
 
 
@@ -164,6 +184,8 @@ def draw_camera(rng: Rng, config: GeneratorConfig, view: View, seen: Range, fram
     span = max(near - far, 0.1 * near)
     aperture = _log_uniform(rng, config.blur_px) / span / view.focal_px
     focal_length = min(_log_uniform(rng, config.focal_length), 0.3 / near)
+    if config.f_number:
+        aperture = focal_length / config.f_number
     edges = np.linspace(near + 0.05 * span, max(far - 0.05 * span, 0.0), frames + 1)
     inverse_focus = edges[:-1] + (edges[1:] - edges[:-1]) * rng.uniform(0, 1, frames)
     distances = [1 / max(float(u), 1e-3) for u in inverse_focus]
@@ -179,44 +201,61 @@ def draw_camera(rng: Rng, config: GeneratorConfig, view: View, seen: Range, fram
         far=max(far - float(margins[1]), 0.0),
         noise_std=_log_uniform(rng, config.noise_std),
         quantised=bool(rng.random() < config.quantised),
+        jpeg_quality=rng.uniform(*config.jpeg_quality) if rng.random() < config.jpeg else 0.0,
     )
 
 
-def lens_samples(rng: Rng, config: GeneratorConfig) -> Tensor:
+def lens_samples(rng: Rng, config: GeneratorConfig) -> list[Tensor]:
     """Points on the aperture: a disk, or (for some batches) a polygon of blades, or one that is denser in the middle.
 
-    Odd shapes keep the variance of the disk, so that the blur has the size the formula says.
+    Sets of a quarter, half and all of the rays: a tile takes as many as its blur needs.
     """
-    samples = disk_samples(config.rays)
-    turn = rng.uniform(0, 2 * math.pi)
-    x, y = samples[:, 0].clone(), samples[:, 1].clone()
-    if rng.random() < config.odd_aperture:
-        radius, angle = torch.hypot(x, y), torch.atan2(y, x)
-        if rng.random() < 0.5:
-            blades = int(rng.integers(5, 9))
-            sector = 2 * math.pi / blades
-            edge = math.cos(sector / 2) / torch.cos(angle % sector - sector / 2)
-            radius = radius * edge
-        else:
-            radius = radius ** rng.uniform(1.0, 1.4)
-        x, y = radius * torch.cos(angle), radius * torch.sin(angle)
-        scale = torch.sqrt(0.5 / (x.square() + y.square()).mean())
-        x, y = x * scale, y * scale
-    samples[:, 0], samples[:, 1] = x * math.cos(turn) - y * math.sin(turn), x * math.sin(turn) + y * math.cos(turn)
-    return samples
+    odd, polygon = rng.random() < config.odd_aperture, rng.random() < 0.5
+    turn, blades, softness = rng.uniform(0, 2 * math.pi), int(rng.integers(5, 9)), rng.uniform(1.0, 1.4)
+    sets = []
+    for rays in (config.rays // 4, config.rays // 2, config.rays):
+        samples = disk_samples(max(4, rays))
+        if odd:
+            samples = _cut_to_polygon(samples, blades) if polygon else _soften(samples, softness)
+        x, y = samples[:, 0], samples[:, 1]
+        cos, sin = math.cos(turn), math.sin(turn)
+        sets.append(torch.cat([torch.stack([x * cos - y * sin, x * sin + y * cos], 1), samples[:, 2:]], 1))
+    return sets
+
+
+def _cut_to_polygon(samples: Tensor, blades: int) -> Tensor:
+    angle = torch.atan2(samples[:, 1], samples[:, 0])
+    sector = 2 * math.pi / blades
+    return _with_variance_of_disk(samples, math.cos(sector / 2) / torch.cos(angle % sector - sector / 2))
+
+
+def _soften(samples: Tensor, power: float) -> Tensor:
+    return _with_variance_of_disk(samples, torch.hypot(samples[:, 0], samples[:, 1]) ** (power - 1))
+
+
+def _with_variance_of_disk(samples: Tensor, stretch: Tensor) -> Tensor:
+    """Points stretched each by its factor, then all alike, so that the blur keeps the size that the formula says."""
+    points = samples[:, :2] * stretch[:, None]
+    return torch.cat([points * torch.sqrt(0.5 / points.square().sum(1).mean()), samples[:, 2:]], 1)
 
 
 def degrade(images: Tensor, draws: list[Draw], seed: int, step: int) -> Tensor:
-    """Exposure, sensor noise that grows with the signal, and rounding to 8-bit sRGB for some."""
-    generator = torch.Generator(device=images.device).manual_seed(seed * 1_000_003 + step)
+    """Exposure, sensor noise that grows with the signal, and for some 8-bit sRGB, of which some went through JPEG."""
+    device = images.device
+    generator = torch.Generator(device=device).manual_seed(seed * 1_000_003 + step)
     level = images.flatten(1).mean(1)[:, None, None, None, None]
     images = (images * (0.4 / level.clamp_min(0.05)).clamp(0.3, 2.5)).clamp(0, 1)
-    std = torch.tensor([draw.noise_std for draw in draws], device=images.device)[:, None, None, None, None]
-    noise = torch.randn(images.shape, generator=generator, device=images.device)
+    std = torch.tensor([draw.noise_std for draw in draws]).to(device)[:, None, None, None, None]
+    noise = torch.randn(images.shape, generator=generator, device=device)
     noisy = images + std * torch.sqrt(0.3 + 1.75 * images) * noise
-    rounded = srgb_to_linear(torch.round(linear_to_srgb(noisy.clamp(0, 1)) * 255) / 255)
-    quantised = torch.tensor([draw.quantised for draw in draws], device=images.device)[:, None, None, None, None]
-    return torch.where(quantised, rounded, noisy.clamp(-0.1, 1.1))
+    encoded = torch.round(linear_to_srgb(noisy.clamp(0, 1)) * 255) / 255
+    files = [i for i, draw in enumerate(draws) if draw.quantised and draw.jpeg_quality]
+    if files:
+        quality = torch.tensor([draws[i].jpeg_quality for i in files]).repeat_interleave(images.shape[1]).to(device)
+        chosen = torch.tensor(files).to(device)
+        encoded[chosen] = jpeg(encoded[chosen].flatten(0, 1), quality).view(encoded[chosen].shape)
+    quantised = torch.tensor([draw.quantised for draw in draws]).to(device)[:, None, None, None, None]
+    return torch.where(quantised, srgb_to_linear(encoded), noisy.clamp(-0.1, 1.1))
 
 
 def _stack(draws: list[Draw], images: Tensor) -> FocalStack:

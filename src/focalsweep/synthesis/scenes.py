@@ -61,9 +61,9 @@ def random_scene(rng: Rng, view: View, textures: int, solids: int) -> dict[str, 
     for _ in range(rng.choice([1, 2, 2, 3])):
         _add_sheet(rng, view, scene, count)
         count += 1
-    for _ in range(rng.integers(2, solids - count + 1)):
-        _add_thing(rng, view, scene, count)
-        count += 1
+    things = int(rng.integers(2, solids - count + 1))
+    _add_things(rng, view, scene, slice(count, count + things))
+    count += things
     scene["texture"][:count] = rng.integers(0, textures, count)
     _paint(rng, view, scene, count)
     direction = rng.standard_normal(3) * [1, 1, 0.5] + [0, -1.0, -1.5]
@@ -105,7 +105,7 @@ def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
     reach_x, reach_y = view.width / 2 / view.focal_px, view.height / 2 / view.focal_px
     if i == 0:  # something behind everything, everywhere
         middle = view.far + span * rng.uniform(0.02, 0.4)
-        tilt = min(middle - view.far, view.near - middle) * rng.uniform(0, 1)
+        tilt = min(middle - view.far, view.near - middle) * rng.uniform(0, 0.7)  # in sight in the corners too
     else:
         middle = view.far + span * rng.uniform(-0.3, 0.6)
         tilt = (view.near - middle) * rng.uniform(0.3, 1.0)
@@ -114,7 +114,7 @@ def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
     normal = np.array([a, b, max(middle, 0.02 * span)])
     scene["kind"][i] = SHEET
     scene["centre"][i] = normal / (normal @ normal)
-    scene["axes"][i] = _frame(normal / np.linalg.norm(normal), rng)
+    scene["axes"][i] = _frames(normal[None], rng)[0]
     depth = scene["centre"][i][2]
     if rng.random() < 0.4:
         for wave in scene["waves"][i]:
@@ -125,41 +125,38 @@ def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
             wave[:] = [slope / k, k * np.cos(direction), k * np.sin(direction), rng.uniform(0, 2 * np.pi)]
 
 
-def _add_thing(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
-    """An ellipsoid or a box anywhere in sight, its front at a random inverse depth; one in four is thin."""
-    depth = 1 / max(rng.uniform(view.far, view.near), 0.03 * view.near)
-    x = rng.uniform(-0.55, 0.55) * view.width / view.focal_px
-    y = rng.uniform(-0.55, 0.55) * view.height / view.focal_px
-    metres_a_px = depth / view.focal_px
-    half = np.exp(rng.uniform(np.log(5), np.log(70))) * metres_a_px * np.exp(rng.uniform(-0.6, 0.6, 3))
-    if rng.random() < 0.25:
-        thin = rng.permutation(3)[: rng.integers(1, 3)]
-        half[thin] = rng.uniform(0.6, 3.0) * metres_a_px
-    axes = _frame(_unit(rng), rng)
-    extent = np.abs(axes[:, 2]) @ half
-    scene["kind"][i] = ELLIPSOID if rng.random() < 0.5 else BOX
-    scene["centre"][i] = np.array([x, y, 1.0]) * (depth + extent)
-    scene["axes"][i] = axes
-    scene["half"][i] = half
+def _add_things(rng: Rng, view: View, scene: dict[str, Array], where: slice) -> None:
+    """Ellipsoids and boxes anywhere in sight, their fronts at random inverse depths; one in four is thin."""
+    count = where.stop - where.start
+    depth = 1 / np.maximum(rng.uniform(view.far, view.near, count), 0.03 * view.near)
+    middle = rng.uniform(-0.55, 0.55, (count, 2)) * [view.width / view.focal_px, view.height / view.focal_px]
+    metres_a_px = (depth / view.focal_px)[:, None]
+    size_px = np.exp(rng.uniform(np.log(5), np.log(70), (count, 1)) + rng.uniform(-0.6, 0.6, (count, 3)))
+    thin_sides = np.where(rng.random(count) < 0.25, rng.integers(1, 3, count), 0)
+    thin = rng.random((count, 3)).argsort(1) < thin_sides[:, None]
+    half = np.where(thin, rng.uniform(0.6, 3.0, (count, 3)), size_px) * metres_a_px
+    axes = _frames(rng.standard_normal((count, 3)), rng)
+    extent = (np.abs(axes[:, :, 2]) * half).sum(1)
+    scene["kind"][where] = np.where(rng.random(count) < 0.5, ELLIPSOID, BOX)
+    scene["centre"][where] = np.concatenate([middle, np.ones((count, 1))], 1) * (depth + extent)[:, None]
+    scene["axes"][where] = axes
+    scene["half"][where] = half
 
 
 def _paint(rng: Rng, view: View, scene: dict[str, Array], count: int) -> None:
     """Colours and texture coordinates: about one texel a pixel, give or take two octaves; some things are plain."""
-    for i in range(count):
-        texels_a_metre = view.focal_px / scene["centre"][i][2] * np.exp(rng.uniform(np.log(0.3), np.log(2.5)))
-        scene["mapping"][i] = [texels_a_metre, *rng.uniform(0, 4096, 2)]
-        scene["tint"][i] = np.clip(rng.uniform(0.5, 1.1) + rng.uniform(-0.25, 0.25, 3), 0.1, 1.2)
-        plain = rng.random()
-        scene["contrast"][i] = 0.0 if plain < 0.06 else rng.uniform(0.0, 0.15) if plain < 0.15 else rng.uniform(0.3, 1)
+    here = slice(count)
+    octaves = np.exp(rng.uniform(np.log(0.3), np.log(2.5), count))
+    scene["mapping"][here, 0] = view.focal_px / scene["centre"][here, 2] * octaves
+    scene["mapping"][here, 1:] = rng.uniform(0, 4096, (count, 2))
+    scene["tint"][here] = np.clip(rng.uniform(0.5, 1.1, (count, 1)) + rng.uniform(-0.25, 0.25, (count, 3)), 0.1, 1.2)
+    plain, faint, clear = rng.random(count), rng.uniform(0.0, 0.15, count), rng.uniform(0.3, 1, count)
+    scene["contrast"][here] = np.where(plain < 0.06, 0.0, np.where(plain < 0.15, faint, clear))
 
 
-def _unit(rng: Rng) -> Array:
-    vector = rng.standard_normal(3)
-    return np.asarray(vector / np.linalg.norm(vector))
-
-
-def _frame(third: Array, rng: Rng) -> Array:
-    """A right-handed frame whose third axis is given, turned at random about it; rows are the axes."""
-    first = np.cross(third, _unit(rng))
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(third, first), third])
+def _frames(third: Array, rng: Rng) -> Array:
+    """Right-handed frames whose third axes are given (n 3, any length), turned at random about them; rows are axes."""
+    third = third / np.linalg.norm(third, axis=1, keepdims=True)
+    first = np.cross(third, rng.standard_normal(third.shape))
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    return np.stack([first, np.cross(third, first), third], 1)

@@ -9,18 +9,22 @@ thin-lens formula at a constant field of view (magnification (d_f - f) / d_f).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from focalsweep.sweep.deconvolution import triton_serves
+from focalsweep.synthesis.culling import TILE, largest_blur_px
 from focalsweep.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, Scenes
 from focalsweep.synthesis.textures import LEVELS, SIZE, TEXELS, Atlas
 
-NEWTON_STEPS = 5
+NEWTON_STEPS = 4
 NEAREST = 1e-3  # metres: nothing nearer is hit
 MISS = 1e9
+SETTLED, LARGEST_WAVE = 1e-3, 0.4  # of the depth: Newton's last step, and how far a wave may lie from its plane
+FULL_COVER = 2.0  # samples a square pixel of blur: twice as many change pixels by about 0.004 of full light
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +52,38 @@ def render(
     scenes: Scenes,
     lenses: Lenses,
     atlas: Atlas,
-    samples: Tensor,  # S 4: lens point in the unit disk, offset within the pixel
+    samples: Tensor | Sequence[Tensor],  # S 4: lens point in the unit disk, offset within the pixel
     size: tuple[int, int],
 ) -> Tensor:  # B F 3 H W
-    """The frames in linear light: the mean over the samples, the same ones for every pixel, so there is no noise."""
-    if triton_serves(samples):
+    """The frames in linear light: the mean over the samples, the same ones for every pixel, so there is no noise.
+
+    Of several sets of samples, few to many, a tile of the picture takes the first that has FULL_COVER samples for each
+    square pixel of its widest blur, or the last.
+    """
+    sets = [samples] if isinstance(samples, Tensor) else list(samples)
+    choice = _choose_set(scenes, lenses, size, [len(one) for one in sets])
+    if triton_serves(sets[0]):
         from focalsweep.synthesis import tracer_kernel
 
-        return tracer_kernel.render(scenes, lenses, atlas, samples, size)
-    total = torch.zeros((*lenses.inverse_focus.shape, 3, *size), device=samples.device)
-    for lens_x, lens_y, offset_x, offset_y in samples.tolist():
-        origin, direction = _rays(lenses, (lens_x, lens_y), (offset_x, offset_y), size)
-        total += _radiance(scenes, atlas, lenses, origin, direction, *_nearest(scenes, origin, direction))
-    return total / len(samples)
+        return tracer_kernel.render(scenes, lenses, atlas, sets, choice, size)
+    picture = torch.zeros((*lenses.inverse_focus.shape, 3, *size), device=sets[0].device)
+    pixels = choice.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : size[0], : size[1]]
+    for number, one in enumerate(sets):
+        total = torch.zeros_like(picture)
+        for lens_x, lens_y, offset_x, offset_y in one.tolist() if bool((choice == number).any()) else []:
+            origin, direction = _rays(lenses, (lens_x, lens_y), (offset_x, offset_y), size)
+            total += _radiance(scenes, atlas, lenses, origin, direction, *_nearest(scenes, origin, direction))
+        picture = torch.where((pixels == number)[:, :, None], total / len(one), picture)
+    return picture
+
+
+def _choose_set(scenes: Scenes, lenses: Lenses, size: tuple[int, int], counts: list[int]) -> Tensor:
+    """The number of the set that each tile takes, B F rows columns, int32."""
+    seen = depth(scenes, lenses.focal_px, size)
+    blur_px = largest_blur_px(seen, lenses.focal_px * lenses.aperture, lenses.inverse_focus)
+    wanted = FULL_COVER * math.pi / 4 * blur_px.square()
+    few = torch.tensor(counts[:-1], dtype=torch.float32, device=wanted.device)
+    return torch.searchsorted(few, wanted.contiguous()).to(torch.int32)
 
 
 def depth(scenes: Scenes, focal_px: Tensor, size: tuple[int, int]) -> Tensor:  # B H W
@@ -129,15 +152,21 @@ def _hit_box(q: Tensor, r: Tensor) -> Tensor:
 
 
 def _hit_sheet(waves: Tensor, o: Tensor, d: Tensor) -> Tensor:
-    """The plane, then Newton's steps towards the waves on it."""
+    """The plane, then Newton's steps towards the waves on it.
+
+    Along a wavy horizon the steps do not settle, or jump to another wave: there the sheet is its plane.
+    """
     flat = torch.where(d[..., 2].abs() < 1e-9, 1e-9, d[..., 2])
-    z = -o[..., 2] / flat
+    plane = -o[..., 2] / flat
+    z, step = plane, torch.zeros_like(plane)
     for _ in range(NEWTON_STEPS):
         p = o + z[..., None] * d
         height, slope_x, slope_y = wave_height(waves, p[..., 0], p[..., 1])
         rate = flat - slope_x * d[..., 0] - slope_y * d[..., 1]
-        z = z - (p[..., 2] - height) / torch.where(rate.abs() < 1e-9, 1e-9, rate)
-    return z
+        step = (p[..., 2] - height) / torch.where(rate.abs() < 1e-9, 1e-9, rate)
+        z = z - step
+    settled = (step.abs() <= SETTLED * z) & ((z - plane).abs() <= LARGEST_WAVE * plane)
+    return torch.where(settled, z, plane)
 
 
 def wave_height(waves: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from focalsweep.synthesis.scenes import Scenes
+from focalsweep.synthesis import tracer
+from focalsweep.synthesis.culling import TILE, solids_in_reach, tile_count
+from focalsweep.synthesis.scenes import EMPTY, Scenes
 from focalsweep.synthesis.textures import Atlas
 from focalsweep.synthesis.tracer import Lenses
 
 BLOCK = 128
+SETTLED = tl.constexpr(tracer.SETTLED)
+LARGEST_WAVE = tl.constexpr(tracer.LARGEST_WAVE)
 FIELDS = 39
 """Numbers a solid: kind, centre 3, axes 9, half 3, waves 12, texture, mapping 3, tint 3, contrast, texture's mean 3."""
 
@@ -51,7 +57,9 @@ def _hit(solid, ox, oy, dx, dy):
         flat = tl.where(tl.abs(vz) < 1e-9, 1e-9, vz)
         z = -pz / flat
         if tl.load(solid + 16) != 0:
-            for _ in tl.static_range(5):
+            plane = z
+            step = tl.zeros_like(z)
+            for _ in tl.static_range(4):
                 x, y = px + z * vx, py + z * vy
                 height = tl.zeros_like(x)
                 slope = tl.zeros_like(x)
@@ -62,17 +70,20 @@ def _hit(solid, ox, oy, dx, dy):
                     height += amplitude * tl.sin(argument)
                     slope += amplitude * tl.cos(argument) * (kx * vx + ky * vy)
                 rate = flat - slope
-                z -= (pz + z * vz - height) / tl.where(tl.abs(rate) < 1e-9, 1e-9, rate)
+                step = (pz + z * vz - height) / tl.where(tl.abs(rate) < 1e-9, 1e-9, rate)
+                z -= step
+            settled = (tl.abs(step) <= SETTLED * z) & (tl.abs(z - plane) <= LARGEST_WAVE * plane)
+            z = tl.where(settled, z, plane)
     return z
 
 
 @triton.jit
-def _nearest(scene, solids, ox, oy, dx, dy, FIELDS: tl.constexpr):
+def _nearest(scene, solids, in_reach, ox, oy, dx, dy, FIELDS: tl.constexpr):
     best = tl.zeros_like(dx) + 1e9
     owner = tl.zeros_like(dx).to(tl.int32)
     for i in range(solids):
         solid = scene + i * FIELDS
-        if tl.load(solid) > 0.5:
+        if ((in_reach >> i) & 1) != 0:
             z = _hit(solid, ox, oy, dx, dy)
             closer = (z > 1e-3) & (z < best)
             best = tl.where(closer, z, best)
@@ -105,16 +116,24 @@ def _dominant(nx, ny, nz):
 
 @triton.jit
 def _render_kernel(
-    scenes, lights, words, focal_px, aperture, inverse_focus, samples, out,
-    solids, frames, height, width, count,
-    FIELDS: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr, BLOCK: tl.constexpr,
+    scenes, lights, words, focal_px, aperture, inverse_focus, in_reach, choice, sets, samples, out,
+    solids, frames, height, width, tile_columns,
+    FIELDS: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    BLOCK: tl.constexpr = ROWS * COLUMNS
     frame = tl.program_id(0)  # stack * frames + frame
     stack = frame // frames
-    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = index < height * width
-    column = (index % width).to(tl.float32) + 0.5 - width / 2
-    row = (index // width).to(tl.float32) + 0.5 - height / 2
+    tile = tl.program_id(1)
+    lane = tl.arange(0, BLOCK)
+    y = tile // tile_columns * ROWS + lane // COLUMNS
+    x = tile % tile_columns * COLUMNS + lane % COLUMNS
+    inside = (y < height) & (x < width)
+    column = x.to(tl.float32) + 0.5 - width / 2
+    row = y.to(tl.float32) + 0.5 - height / 2
+    near = tl.load(in_reach + frame * tl.num_programs(1) + tile)
+    chosen = tl.load(choice + frame * tl.num_programs(1) + tile)
+    first, last = tl.load(sets + chosen), tl.load(sets + chosen + 1)
     focal = tl.load(focal_px + stack)
     radius = tl.load(aperture + stack) / 2
     u = tl.load(inverse_focus + frame)
@@ -124,12 +143,12 @@ def _render_kernel(
     red = tl.zeros([BLOCK], tl.float32)
     green = tl.zeros([BLOCK], tl.float32)
     blue = tl.zeros([BLOCK], tl.float32)
-    for s in range(count):
+    for s in range(first, last):
         ox = tl.load(samples + 4 * s) * radius
         oy = tl.load(samples + 4 * s + 1) * radius
         dx = (column + tl.load(samples + 4 * s + 2)) / focal - u * ox
         dy = (row + tl.load(samples + 4 * s + 3)) / focal - u * oy
-        z, owner = _nearest(scene, solids, ox, oy, dx, dy, FIELDS)
+        z, owner = _nearest(scene, solids, near, ox, oy, dx, dy, FIELDS)
         hit = z < 1e8
         z = tl.where(hit, z, 1.0)
         solid = scene + owner * FIELDS
@@ -167,10 +186,10 @@ def _render_kernel(
         # Texels of the levels before: SIZE^2 (1 + 1/4 + ...) = (4 SIZE^2 - 4 side^2) / 3.
         texture = tl.load(solid + 28).to(tl.int32) * TEXELS
         base = texture + (4 * SIZE * SIZE - 4 * side * side) // 3
-        x = tu * side / SIZE - 0.5
-        y = tv * side / SIZE - 0.5
-        x0, y0 = tl.floor(x), tl.floor(y)
-        fx, fy = x - x0, y - y0
+        along = tu * side / SIZE - 0.5
+        down = tv * side / SIZE - 0.5
+        x0, y0 = tl.floor(along), tl.floor(down)
+        fx, fy = along - x0, down - y0
         left, right = _mirror(x0.to(tl.int32), side), _mirror(x0.to(tl.int32) + 1, side)
         top = base + _mirror(y0.to(tl.int32), side) * side
         bottom = base + _mirror(y0.to(tl.int32) + 1, side) * side
@@ -193,20 +212,21 @@ def _render_kernel(
         red += shade * tl.load(solid + 32) * (mr + contrast * (r - mr))
         green += shade * tl.load(solid + 33) * (mg + contrast * (g - mg))
         blue += shade * tl.load(solid + 34) * (me + contrast * (e - me))
-    target = out + frame.to(tl.int64) * 3 * height * width + index
+    count = last - first
+    target = out + frame.to(tl.int64) * 3 * height * width + y * width + x
     tl.store(target, red / count, mask=inside)
     tl.store(target + height * width, green / count, mask=inside)
     tl.store(target + 2 * height * width, blue / count, mask=inside)
 
 
 @triton.jit
-def _depth_kernel(scenes, focal_px, out, solids, height, width, FIELDS: tl.constexpr, BLOCK: tl.constexpr):
+def _depth_kernel(scenes, present, focal_px, out, solids, height, width, FIELDS: tl.constexpr, BLOCK: tl.constexpr):
     stack = tl.program_id(0)
     index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     focal = tl.load(focal_px + stack)
     dx = ((index % width).to(tl.float32) + 0.5 - width / 2) / focal
     dy = ((index // width).to(tl.float32) + 0.5 - height / 2) / focal
-    z, _ = _nearest(scenes + stack * solids * FIELDS, solids, 0.0, 0.0, dx, dy, FIELDS)
+    z, _ = _nearest(scenes + stack * solids * FIELDS, solids, tl.load(present + stack), 0.0, 0.0, dx, dy, FIELDS)
     z = tl.where(z < 1e8, z, float("inf"))
     tl.store(out + stack.to(tl.int64) * height * width + index, z, mask=index < height * width)
 
@@ -225,17 +245,23 @@ def _pack(scenes: Scenes, means: Tensor | None) -> Tensor:
     return torch.cat([packed, extra], -1).contiguous()
 
 
-def render(scenes: Scenes, lenses: Lenses, atlas: Atlas, samples: Tensor, size: tuple[int, int]) -> Tensor:
-    """The Triton `tracer.render`."""
+def render(
+    scenes: Scenes, lenses: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor, size: tuple[int, int]
+) -> Tensor:
+    """The Triton `tracer.render`; `choice` is the set of samples that each tile takes."""
     from focalsweep.synthesis.textures import LEVELS, SIZE, TEXELS
 
     batch, frames = lenses.inverse_focus.shape
-    out = torch.empty((batch, frames, 3, *size), device=samples.device)
-    _render_kernel[batch * frames, triton.cdiv(size[0] * size[1], BLOCK)](
+    device = choice.device
+    out = torch.empty((batch, frames, 3, *size), device=device)
+    in_reach = solids_in_reach(scenes, lenses.focal_px, lenses.aperture, lenses.inverse_focus, size)
+    starts = torch.tensor([0, *itertools.accumulate(len(one) for one in sets)], dtype=torch.int32).to(device)
+    rows, columns = tile_count(size)
+    _render_kernel[batch * frames, rows * columns](
         _pack(scenes, atlas.means), scenes.light, atlas.words, lenses.focal_px, lenses.aperture,
-        lenses.inverse_focus.contiguous(), samples.contiguous(), out,
-        scenes.kind.shape[1], frames, size[0], size[1], len(samples),
-        FIELDS=FIELDS, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, BLOCK=BLOCK,
+        lenses.inverse_focus.contiguous(), in_reach.contiguous(), choice.contiguous(), starts, torch.cat(sets), out,
+        scenes.kind.shape[1], frames, size[0], size[1], columns,
+        FIELDS=FIELDS, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, ROWS=TILE[0], COLUMNS=TILE[1],
     )  # fmt: skip
     return out
 
@@ -243,7 +269,9 @@ def render(scenes: Scenes, lenses: Lenses, atlas: Atlas, samples: Tensor, size: 
 def depth(scenes: Scenes, focal_px: Tensor, size: tuple[int, int]) -> Tensor:
     """The Triton `tracer.depth`."""
     out = torch.empty((len(focal_px), *size), device=focal_px.device)
+    bits = torch.arange(scenes.kind.shape[1], dtype=torch.int32, device=focal_px.device)
+    present = ((scenes.kind != EMPTY) * (1 << bits)).sum(1, dtype=torch.int32)
     _depth_kernel[len(focal_px), triton.cdiv(size[0] * size[1], BLOCK)](
-        _pack(scenes, None), focal_px, out, scenes.kind.shape[1], size[0], size[1], FIELDS=FIELDS, BLOCK=BLOCK
+        _pack(scenes, None), present, focal_px, out, scenes.kind.shape[1], size[0], size[1], FIELDS=FIELDS, BLOCK=BLOCK
     )
     return out

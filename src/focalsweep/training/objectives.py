@@ -13,41 +13,65 @@ from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.sweep.argmin import focused_picture
+from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.synthesis.sample import Sample
 
 Figures = dict[str, Tensor]
+FARTHEST = 20.0  # times the nearest plane: relative errors of depth mean little beyond
+RELATIVE_WEIGHT = 4.0
+
+
+def swept(sample: Sample, cost: str) -> Tensor:
+    """The cost volume B D H W; re-blur reads one channel (see `sweep.colour`), the paper's cost all three."""
+    stack = sample.stack.as_batch()
+    return cost_volume(in_strongest_colour(stack) if cost == "reblur" else stack, sample.planes, cost)
 
 
 def network_inputs(sample: Sample, cost: str) -> tuple[Tensor, Tensor]:
     """The picture (B 3 H W, sRGB about 0) and the cost volume (B D H W) of a batch; no gradient goes through them."""
     with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
-        volume = cost_volume(sample.stack, sample.planes, cost)
+        volume = swept(sample, cost)
         picture = focused_picture(sample.stack.as_batch(), sample.planes, volume.argmin(1))
         return linear_to_srgb(picture) - 0.5, volume
 
 
+def plane_ends(sample: Sample) -> tuple[Tensor, Tensor]:
+    """Inverse depths of the nearest and the farthest plane, B 1 1 each."""
+    planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
+    return planes[:, 0, None, None], planes[:, -1, None, None]
+
+
 def true_position(sample: Sample) -> Tensor:  # B H W
     """Where the true depth lies among the planes, 0 (nearest) to 1."""
-    planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
-    near, far = planes[:, 0, None, None], planes[:, -1, None, None]
+    near, far = plane_ends(sample)
     return ((near - 1 / sample.depth) / (near - far)).clamp(0, 1)
 
 
-def sweep_loss(output: SweepOutput, position: Tensor, planes: int) -> tuple[Tensor, Figures]:
-    """Cross-entropy of the coarse distribution, L1 of its mean, and the Laplace likelihood of the final answer.
+def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
+    """Cross-entropy of the coarse distribution, L1 of its mean, the Laplace likelihood and the relative error of depth.
 
-    Errors count in steps between planes, so that the terms mean the same for any number of them.
+    Errors count in steps between planes, so that the terms mean the same for any number of them. The relative error,
+    |d' - d| / d = |u - u'| / u', makes far pixels count: a step there is more metres.
     """
-    steps = planes - 1
+    position, steps = true_position(sample), output.logits.shape[1] - 1
     error = (output.position - position).abs() * steps
     scale = output.scale * steps
     likelihood = (error / scale + torch.log(scale)).mean()
     coarse = ((output.coarse - position).abs() * steps).mean()
     middle = position[:, 1::4, 1::4]  # one of the four pixels in the middle of each cell
     entropy = plane_cross_entropy(output.logits[..., : middle.shape[1], : middle.shape[2]], middle)
-    loss = likelihood + 0.1 * coarse + entropy
-    return loss, {"likelihood": likelihood, "coarse": coarse, "entropy": entropy, "error_planes": error.mean()}
+    near, far = plane_ends(sample)
+    inverse, true = (near + p * (far - near) for p in (output.position, position))
+    relative = ((inverse - true).abs() / torch.maximum(inverse, near / FARTHEST)).clamp_max(1).mean()
+    loss = likelihood + 0.1 * coarse + entropy + RELATIVE_WEIGHT * relative
+    return loss, {
+        "likelihood": likelihood,
+        "coarse": coarse,
+        "entropy": entropy,
+        "relative": relative,
+        "error_planes": error.mean(),
+    }
 
 
 def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:
@@ -62,34 +86,6 @@ def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:
     return -(first * (1 - share) + second * share).mean()
 
 
-class PaperObjective:
-    """The paper's loss (Eq. 12) on the farthest frame and its cost volume, for `training.loop.train`."""
-
-    def __init__(self, cost: str = "paper") -> None:
-        self.cost = cost
-
-    def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
-        planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
-        with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
-            volume = cost_volume(sample.stack, sample.planes, self.cost)
-            farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
-            frame = sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest]
-        scales = network(linear_to_srgb(frame), volume)
-        # Positions 0..1 in place of metres: the same for every range, infinity included.
-        positions = torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(planes), -1)
-        position = true_position(sample)
-        loss = paper_loss(scales, position.clamp_min(1e-6), positions)
-        with torch.no_grad():
-            estimate = soft_argmin(scales[-1], positions)
-            near, far = planes[:, 0, None, None], planes[:, -1, None, None]
-            depth = 1 / (near + estimate * (far - near))
-            figures = {
-                "error_planes": (estimate - position).abs().mean() * (volume.shape[1] - 1),
-                "abs_rel": ((depth - sample.depth).abs() / sample.depth).nan_to_num(0, 0, 0).mean(),
-            }
-        return loss, figures
-
-
 class SweepObjective:
     """(network, sample) -> loss and figures, for `training.loop.train`."""
 
@@ -99,10 +95,57 @@ class SweepObjective:
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
         picture, volume = network_inputs(sample, self.cost)
         output = network(picture, volume)
-        loss, figures = sweep_loss(output, true_position(sample), volume.shape[1])
-        planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
-        near, far = planes[:, 0, None, None], planes[:, -1, None, None]
+        loss, figures = sweep_loss(output, sample)
+        return loss, figures | {"abs_rel": abs_rel(output.position, sample)}
+
+    def position(self, network: Any, sample: Sample) -> Tensor:  # B H W
+        """What the network says, 0..1 over the planes."""
+        position: Tensor = network(*network_inputs(sample, self.cost)).position
+        return position
+
+
+class PaperObjective:
+    """The paper's loss (Eq. 12) on the farthest frame and its cost volume, for `training.loop.train`.
+
+    Positions 0..1 over the planes stand in place of metres: the same for every range, infinity included.
+    """
+
+    def __init__(self, cost: str = "paper") -> None:
+        self.cost = cost
+
+    def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
+        scales, positions = self._scales(network, sample)
+        position = true_position(sample)
+        loss = paper_loss(scales, position.clamp_min(1e-6), positions)
         with torch.no_grad():
-            depth = 1 / (near + output.position * (far - near))
-            figures["abs_rel"] = ((depth - sample.depth).abs() / sample.depth).nan_to_num(0, 0, 0).mean()
-        return loss, figures
+            estimate = soft_argmin(scales[-1], positions)
+            error = (estimate - position).abs().mean() * (positions.shape[1] - 1)
+            return loss, {"error_planes": error, "abs_rel": abs_rel(estimate, sample)}
+
+    def position(self, network: Any, sample: Sample) -> Tensor:  # B H W
+        """What the network says, 0..1 over the planes."""
+        scales, positions = self._scales(network, sample)
+        return soft_argmin(scales[-1], positions)
+
+    def _scales(self, network: Any, sample: Sample) -> tuple[list[Tensor], Tensor]:
+        """Probabilities, coarse to fine, and the planes' positions B D."""
+        with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
+            volume = swept(sample, self.cost)
+            farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
+            frame = sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest]
+        positions = torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(volume), -1)
+        return network(linear_to_srgb(frame), volume), positions
+
+
+def depth_at(position: Tensor, sample: Sample) -> Tensor:
+    """Positions 0..1 over the planes, B H W, as metres."""
+    near, far = plane_ends(sample)
+    return 1 / (near + position * (far - near))
+
+
+@torch.no_grad()
+def abs_rel(position: Tensor, sample: Sample) -> Tensor:
+    """Mean relative error of depth; both depths end at FARTHEST times the nearest plane."""
+    limit = FARTHEST / plane_ends(sample)[0]
+    estimate, truth = (torch.minimum(depth, limit) for depth in (depth_at(position, sample), sample.depth))
+    return ((estimate - truth).abs() / truth).mean()

@@ -13,7 +13,7 @@ from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.training.config import TrainingConfig, read_config
-from focalsweep.training.loop import Loss, Outcome, train
+from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
 
 
@@ -24,7 +24,7 @@ def build_network(config: TrainingConfig) -> nn.Module:
     return SweepNet(**config.network_options)
 
 
-def build_objective(config: TrainingConfig) -> Loss:
+def build_objective(config: TrainingConfig) -> PaperObjective | SweepObjective:
     return PaperObjective(config.cost) if config.network == "papernet" else SweepObjective(config.cost)
 
 

@@ -84,7 +84,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     message = message_of(lambda: read_weights(SweepNet(), path, weights.sha256), ValueError)
     assert_one_sentence(message, weights.file, "sha256")
     wider = message_of(
-        lambda: read_weights(SweepNet(volume_width=24), FOLDER / weights.file, weights.sha256), ValueError
+        lambda: read_weights(SweepNet(volume_width=32), FOLDER / weights.file, weights.sha256), ValueError
     )
     assert_one_sentence(wider, "shape", "another version")
     missing = message_of(lambda: read_weights(SweepNet(), tmp_path / "none", weights.sha256), FileNotFoundError)

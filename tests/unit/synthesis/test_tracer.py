@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from focalsweep import Camera, coc_px
+from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes
 from focalsweep.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, Scenes
 from focalsweep.synthesis.textures import LEVELS, SIZE, TEXELS, Atlas, make_atlas
 from focalsweep.synthesis.tracer import Lenses, depth, disk_samples, fetch, render
@@ -123,3 +124,12 @@ def test_samples_fill_the_disk_evenly() -> None:
     torch.testing.assert_close(samples[:, :2].square().sum(1).mean(), torch.tensor(0.5), rtol=0, atol=1e-3)
     assert float(samples[:, 2:].abs().max()) <= 0.5
     assert float(samples[:, :2].mean(0).norm()) < 0.01
+
+
+def test_nothing_comes_nearer_than_the_scene_says() -> None:
+    """Along wavy horizons Newton's steps go astray: one such pixel would ruin a stack's range of planes."""
+    drawing = draw_scenes(GeneratorConfig(size=96, seed=5), 10, 0, 60)
+    focal_px, near = (torch.tensor([getattr(view, name) for view in drawing.views]) for name in ("focal_px", "near"))
+    found = depth(drawing.scenes, focal_px, (96, 96))
+    assert float((1 / found / near[:, None, None]).max()) < 1.4
+    assert bool(found.isfinite().all())  # and there is always something behind

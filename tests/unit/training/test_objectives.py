@@ -10,6 +10,8 @@ from focalsweep.synthesis.sample import Sample
 from focalsweep.training.objectives import (
     PaperObjective,
     SweepObjective,
+    abs_rel,
+    depth_at,
     network_inputs,
     plane_cross_entropy,
     sweep_loss,
@@ -40,14 +42,23 @@ def test_cross_entropy_of_a_certain_answer_is_zero_and_of_a_flat_one_log_d() -> 
     )
 
 
-def test_likelihood_is_best_where_the_scale_is_the_error() -> None:
-    position = torch.full((1, 8, 8), 0.5)
+def test_likelihood_is_best_where_the_scale_is_the_error(sample: Sample) -> None:
+    position = true_position(sample)
 
     def likelihood(scale: float) -> float:
-        output = SweepOutput(torch.zeros(1, 11, 2, 2), position, position + 0.03, torch.full_like(position, scale))
-        return sweep_loss(output, position, 11)[1]["likelihood"].item()
+        output = SweepOutput(torch.zeros(2, 16, 16, 16), position, position + 0.03, torch.full_like(position, scale))
+        return sweep_loss(output, sample)[1]["likelihood"].item()
 
     assert likelihood(0.03) < min(likelihood(0.02), likelihood(0.045))
+
+
+def test_relative_error_is_that_of_depth(sample: Sample) -> None:
+    position = (true_position(sample) - 0.01).clamp_min(0)
+    output = SweepOutput(torch.zeros(2, 16, 16, 16), position, position, torch.full_like(position, 0.01))
+    depth = depth_at(position, sample)
+    expected = ((depth - sample.depth).abs() / sample.depth).mean().item()
+    assert sweep_loss(output, sample)[1]["relative"].item() == pytest.approx(expected, rel=1e-3)
+    assert abs_rel(position, sample).item() == pytest.approx(expected, rel=1e-3)
 
 
 def test_inputs_are_the_cost_and_a_sharp_picture(sample: Sample) -> None:
