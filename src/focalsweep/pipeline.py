@@ -12,10 +12,12 @@ from torch import Tensor
 
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.optics.thin_lens import image_distance
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.sweep.argmin import argmin_depth, focused_picture
 from focalsweep.sweep.volume import Progress, all_in_focus, cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+from focalsweep.validation import as_setting
 
 Method = Callable[..., DepthPrediction]
 
@@ -119,4 +121,11 @@ def estimate_depth(
         camera=stack.camera,
         planes=planes,
         record=record,
+        projection_distance=None if stack.batched else _projection_distance(batch),
     )
+
+
+def _projection_distance(stack: FocalStack) -> float:
+    """The image distance that registered frames share (see focalsweep.results.geometry): the median over them."""
+    distances = image_distance(stack.focus_distances, stack.camera.focal_length)
+    return (as_setting("magnification", stack.magnification) * distances).detach().median().item()

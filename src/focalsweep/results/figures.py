@@ -5,8 +5,17 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
+from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array
+
+
+def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
+    """Linear light as 8-bit sRGB of the same axes; what lies outside 0 to 1 is clipped."""
+    encoded = linear_to_srgb(torch.from_numpy(linear)).clamp(0, 1).mul(255).round().to(torch.uint8).numpy()
+    return np.asarray(encoded)
 
 
 def depth_picture(depth: Array, title: str | None = None) -> bytes:
