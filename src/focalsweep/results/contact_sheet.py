@@ -32,7 +32,7 @@ TALLEST_PANEL, TALLEST_FRAME = 900, 360
 BAR_HEIGHT, TICK = 16, 6
 PAPER, INK, FAINT_INK, NOTHING = (255, 255, 255), (28, 30, 34), (110, 114, 122), (196, 198, 202)
 CONFIDENCE_TICKS = [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.25, "0.25"), (0.75, "0.75")]
-ROUND_STEPS = (1, 2, 5, 3, 4, 1.5, 6, 8, 2.5, 1.2)  # the roundest first
+ROUND_STEPS = (1, 2, 5, 3, 4, 1.5, 6, 8, 2.5, 7, 3.5, 1.2, 9, 4.5, 1.8)  # the roundest first
 
 
 def contact_sheet(
