@@ -14,6 +14,7 @@ from torch import Tensor
 from focalsweep.model.sweepnet import SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.optics.thin_lens import image_distance
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.sweep import graphs
 from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
@@ -28,6 +29,7 @@ from focalsweep.sweep.volume import (
     sweep_at_once,
 )
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+from focalsweep.validation import as_setting
 
 Method = Callable[..., DepthPrediction]
 
@@ -185,4 +187,11 @@ def estimate_depth(
         camera=stack.camera,
         planes=planes,
         record=record,
+        projection_distance=None if stack.batched else _projection_distance(batch),
     )
+
+
+def _projection_distance(stack: FocalStack) -> float:
+    """The image distance that registered frames share (see focalsweep.results.geometry): the median over them."""
+    distances = image_distance(stack.focus_distances, stack.camera.focal_length)
+    return (as_setting("magnification", stack.magnification) * distances).detach().median().item()

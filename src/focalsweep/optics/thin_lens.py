@@ -77,3 +77,12 @@ def sensor_distance(lens_distance: Setting, focal_length: Setting) -> Tensor:
     """Focus distance from the sensor, given the one from the lens: d_f^2 / (d_f - f)."""
     focus = as_setting("lens_distance", lens_distance)
     return focus / (1 - as_setting("focal_length", focal_length) / focus)
+
+
+def image_distance(focus_distance: Setting, focal_length: Setting) -> Tensor:
+    """Metres from the lens to the sensor when the lens is focused there: f d_f / (d_f - f); everything broadcasts.
+
+    Times the magnification s of a registered frame it is what projects the scene onto the pictures, the same for all.
+    """
+    f = as_setting("focal_length", focal_length)
+    return f / (1 - f / as_setting("focus_distance", focus_distance))

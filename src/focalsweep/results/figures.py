@@ -5,8 +5,17 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
+from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array
+
+
+def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
+    """Linear light as 8-bit sRGB of the same axes; what lies outside 0 to 1 is clipped."""
+    encoded = linear_to_srgb(torch.from_numpy(linear)).clamp(0, 1).mul(255).round().to(torch.uint8).numpy()
+    return np.asarray(encoded)
 
 
 def depth_picture(depth: Array, title: str | None = None) -> bytes:
@@ -29,13 +38,14 @@ def depth_picture(depth: Array, title: str | None = None) -> bytes:
         axes.set_title(title)
     ticks = np.linspace(near, far, 6)
     bar = figure.colorbar(image, cax=figure.add_axes((0.85, 0.06, 0.03, 0.86)), ticks=ticks)
-    bar.ax.set_yticklabels([_metres(1 / tick if tick > 0 else np.inf) for tick in ticks])
+    bar.ax.set_yticklabels([metres(1 / tick if tick > 0 else np.inf) for tick in ticks])
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()
 
 
-def _metres(value: float) -> str:
+def metres(value: float) -> str:
+    """A length for people: 5.12 mm, 1.23 m, infinity."""
     if not np.isfinite(value):
         return "infinity"
     if value < 0.01:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ class DepthResult:
         camera: the camera of the pictures as they were worked on.
         planes: the planes that were swept.
         record: how it was made: method, settings with their sources, versions, warnings, timings.
+        projection_distance: metres from the lens to the plane that the pictures were taken in, which sets the field of
+            view; None is the focal length, right for a lens focused far.
     """
 
     depth: Array
@@ -35,9 +38,15 @@ class DepthResult:
     camera: Camera
     planes: DepthGrid
     record: dict[str, Any] = field(default_factory=dict)
+    projection_distance: float | None = None
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write depth.npz, depth_mm.png, depth.png, all_in_focus.png and run.json; returns their paths."""
+    def save(self, folder: str | Path, exports: Sequence[str] = ()) -> list[Path]:
+        """Write depth.npz, depth_mm.png, depth.png, all_in_focus.png and run.json; returns their paths.
+
+        Args:
+            folder: made if it is not there.
+            exports: also "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb" (mesh.glb, textured surface).
+        """
         from focalsweep.results.writing import write_result
 
-        return write_result(self, Path(folder))
+        return write_result(self, Path(folder), exports)

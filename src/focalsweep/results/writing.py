@@ -7,41 +7,64 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 
-from focalsweep.optics.light import linear_to_srgb
-from focalsweep.results.figures import depth_picture
+from focalsweep.results.exports import EXPORTS
+from focalsweep.results.figures import depth_picture, srgb_8_bit
+from focalsweep.results.geometry import NothingKnownError
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.validation import as_setting
+
+Writer = Callable[[IO[bytes]], Any]
 
 METRES_A_STEP = 0.001  # of depth_mm.png
 
 
-def write_result(result: DepthResult, folder: Path) -> list[Path]:
-    """Write the files of DESIGN.md section 8 that every run has: all of them, or none."""
+def write_result(result: DepthResult, folder: Path, exports: Sequence[str] = ()) -> list[Path]:
+    """Write the files of DESIGN.md section 8 that every run has and those asked for: all of them, or none."""
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
+    exported = _export(result, exports)
     folder.mkdir(parents=True, exist_ok=True)
     camera = {
         name: as_setting(name, getattr(result.camera, name)).detach().tolist()
         for name in ("focal_length", "f_number", "pixel_pitch")
     }
     record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **result.record}
+    record |= {"exports": list(exported)} if exported else {}
     arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **camera}
+    writers: dict[Path, Writer] = {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
     return write_files(
         {
             folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays),
             folder / "depth_mm.png": lambda file: _write_depth_png(result.depth, file),
             folder / "depth.png": lambda file: file.write(depth_picture(result.depth)),
             folder / "all_in_focus.png": lambda file: _write_picture(result.all_in_focus, file),
+            **writers,
             folder / "run.json": lambda file: file.write(json_bytes(record)),
         }
     )
+
+
+def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
+    """The files asked for by name; one that would be empty is left out with a warning: the rest is worth keeping."""
+    names = [exports] if isinstance(exports, str) else exports
+    unknown = [name for name in names if name not in EXPORTS]
+    if unknown:
+        raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
+    files: dict[str, bytes] = {}
+    for file, make in (EXPORTS[name] for name in names):
+        try:
+            files[file] = make(result)
+        except NothingKnownError as error:
+            warnings.warn(f"{file} is left out: {error}", stacklevel=4)
+    return files
 
 
 def json_bytes(record: Any) -> bytes:
@@ -57,7 +80,7 @@ def json_bytes(record: Any) -> bytes:
     return json.dumps(plain(record), indent=2, allow_nan=False).encode() + b"\n"
 
 
-def write_files(writers: dict[Path, Callable[[IO[bytes]], Any]]) -> list[Path]:
+def write_files(writers: dict[Path, Writer]) -> list[Path]:
     """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set."""
     temporaries: dict[Path, Path] = {}
     try:
@@ -74,6 +97,10 @@ def write_files(writers: dict[Path, Callable[[IO[bytes]], Any]]) -> list[Path]:
             temporary.unlink(missing_ok=True)
         raise
     return list(writers)
+
+
+def _write_bytes(data: bytes, file: IO[bytes]) -> None:
+    file.write(data)
 
 
 def _write_depth_png(depth: Array, file: IO[bytes]) -> None:
@@ -93,7 +120,7 @@ def _write_picture(linear: Array, file: IO[bytes]) -> None:
     """Linear light H W C as 8-bit sRGB."""
     from PIL import Image
 
-    encoded = linear_to_srgb(torch.from_numpy(linear)).clamp(0, 1).mul(255).round().to(torch.uint8).numpy()
+    encoded = srgb_8_bit(linear)
     buffer = io.BytesIO()
     Image.fromarray(encoded[..., 0] if encoded.shape[-1] == 1 else encoded).save(buffer, "png")
     file.write(buffer.getvalue())

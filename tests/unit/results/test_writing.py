@@ -127,7 +127,7 @@ def test_depth_of_one_value_and_of_infinity_alone() -> None:
 
 
 def test_labels_in_metres() -> None:
-    labels = [figures._metres(value) for value in (math.inf, 0.00512, 1.234, 12.0)]
+    labels = [figures.metres(value) for value in (math.inf, 0.00512, 1.234, 12.0)]
     assert labels == ["infinity", "5.12 mm", "1.23 m", "12 m"]
 
 

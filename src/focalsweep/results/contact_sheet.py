@@ -1,0 +1,250 @@
+"""One picture that shows a whole result: the frames, the picture sharp all over, depth and confidence."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from focalsweep.results.figures import metres, srgb_8_bit
+from focalsweep.results.result import Array, DepthResult
+from focalsweep.types import FocalStack
+
+if TYPE_CHECKING:
+    from PIL import ImageDraw, ImageFont
+
+Pixels = npt.NDArray[np.uint8]
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+DESIGN_WIDTH_PX = 1600  # every length below is in pixels of a sheet this wide
+MARGIN, GAP = 40, 16
+TITLE_SIZE, CAPTION_SIZE, TEXT_SIZE = 30, 21, 17
+MOST_COLUMNS, LEAST_COLUMNS = 10, 4
+LINE = 1.25 * TEXT_SIZE
+LEAST_SLOT = 84
+TALLEST_PANEL, TALLEST_FRAME = 900, 360
+BAR_HEIGHT, TICK = 16, 6
+PAPER, INK, FAINT_INK, NOTHING = (255, 255, 255), (28, 30, 34), (110, 114, 122), (196, 198, 202)
+CONFIDENCE_TICKS = [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.25, "0.25"), (0.75, "0.75")]
+ROUND_STEPS = (1, 2, 5, 3, 4, 1.5, 6, 8, 2.5, 7, 3.5, 1.2, 9, 4.5, 1.8)  # the roundest first
+
+
+def contact_sheet(
+    stack: FocalStack, result: DepthResult, *, title: str | None = None, width_px: int = DESIGN_WIDTH_PX
+) -> bytes:
+    """A PNG of one stack and its result.
+
+    Frames stand in order of focus with their distance. Depth runs from near, warm, to far, cold, with equal steps of
+    colour for equal steps of 1/depth, over a scale in metres; where `result.record["relative"]` is true the scale has
+    no unit. Pixels without a depth are gray.
+
+    Args:
+        stack: not a batch; of any size, the result's own included.
+        result: what was made of it.
+        title: the first line; by default the number of frames.
+        width_px: of the sheet, 800 or more; text grows with it.
+    """
+    if stack.batched or result.depth.ndim != 2:
+        raise ValueError("a contact sheet shows one stack: make one for each stack of a batch")
+    if width_px < 800:
+        raise ValueError(f"a contact sheet is not legible below 800 px, but width_px is {width_px}")
+    sheet = Sheet(width_px)
+    y: float = MARGIN
+    y = sheet.text((MARGIN, y), title or f"Focal stack of {stack.frame_count} frames", TITLE_SIZE, INK) + 6
+    y = sheet.text((MARGIN, y), _describe(stack, result), TEXT_SIZE, FAINT_INK) + 2 * GAP
+    y = _lay_frames(sheet, stack, y, relative=bool(result.record.get("relative"))) + 2 * GAP
+    bottom = _lay_panels(sheet, result, y)
+    return sheet.png(bottom + MARGIN)
+
+
+class Sheet:
+    """What is to be drawn, in design pixels; drawn at the end, when the height is known."""
+
+    def __init__(self, width_px: int) -> None:
+        self.scale = width_px / DESIGN_WIDTH_PX
+        self.width_px = width_px
+        self.text_boxes: list[Box] = []
+        self.picture_boxes: list[Box] = []
+        self._jobs: list[Callable[[Any, ImageDraw.ImageDraw], None]] = []
+
+    def text(
+        self, at: tuple[float, float], words: str, size: int, colour: tuple[int, ...], anchor: str = "la"
+    ) -> float:
+        """Write a line at a point (Pillow's anchors); returns the y below it."""
+        font = _font(max(1, round(size * self.scale)))
+        x, y = at
+        length = font.getlength(words) / self.scale
+        left = x - length * {"l": 0, "m": 0.5, "r": 1}[anchor[0]]
+        below = y + 1.25 * size
+        self.text_boxes.append((left, y, left + length, below))
+        point = (x * self.scale, y * self.scale)
+        self._jobs.append(lambda _, draw: draw.text(point, words, fill=colour, font=font, anchor=anchor))
+        return below
+
+    def text_width(self, words: str, size: int) -> float:
+        return _font(max(1, round(size * self.scale))).getlength(words) / self.scale
+
+    def picture(self, pixels: Pixels, box: Box, smooth: bool = True) -> None:
+        """Pixels H W 3 stretched over a box."""
+        from PIL import Image
+
+        self.picture_boxes.append(box)
+        left, top, right, bottom = (round(value * self.scale) for value in box)
+        size = (max(1, right - left), max(1, bottom - top))
+        shrinks = pixels.shape[1] > size[0]
+        method = Image.Resampling.BOX if shrinks else (Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST)
+        picture = Image.fromarray(pixels).resize(size, method)
+        self._jobs.append(lambda sheet, _: sheet.paste(picture, (left, top)))
+
+    def rectangle(self, box: Box, colour: tuple[int, ...]) -> None:
+        left, top, right, bottom = (round(value * self.scale) for value in box)
+        corners = (left, top, max(left, right - 1), max(top, bottom - 1))
+        self._jobs.append(lambda _, draw: draw.rectangle(corners, fill=colour))
+
+    def png(self, height: float) -> bytes:
+        from PIL import Image, ImageDraw
+
+        image = Image.new("RGB", (self.width_px, round(height * self.scale)), PAPER)
+        draw = ImageDraw.Draw(image)
+        for job in self._jobs:
+            job(image, draw)
+        buffer = io.BytesIO()
+        image.save(buffer, "png", optimize=True)
+        return buffer.getvalue()
+
+
+def _lay_frames(sheet: Sheet, stack: FocalStack, top: float, relative: bool) -> float:
+    """Thumbnails in rows of equal length, each over its focus distance; returns the y below them."""
+    distances = stack.focus_distances.detach().cpu().reshape(-1).tolist()
+    order = sorted(range(len(distances)), key=distances.__getitem__)
+    columns = max(LEAST_COLUMNS, math.ceil(len(order) / math.ceil(len(order) / MOST_COLUMNS)))
+    cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (columns - 1) * GAP) / columns
+    width, height = _fit(stack.size, cell, TALLEST_FRAME)
+    slot = max(width, LEAST_SLOT)  # room for the label of a narrow frame
+    bottom = top
+    for number, frame in enumerate(order):
+        row, column = divmod(number, columns)
+        middle = MARGIN + column * (slot + GAP) + slot / 2
+        y = top + row * (height + LINE + 6 + GAP)
+        pixels = _rgb(stack.images[frame].detach().cpu().float().movedim(0, -1).numpy())
+        sheet.picture(pixels, (middle - width / 2, y, middle + width / 2, y + height))
+        label = f"frame {number + 1}" if relative else metres(distances[frame])
+        bottom = sheet.text((middle, y + height + 6), label, TEXT_SIZE, INK, "ma")
+    return bottom
+
+
+def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
+    """The three maps side by side, each under its caption; depth and confidence over their scales."""
+    import matplotlib
+
+    relative = bool(result.record.get("relative"))
+    near, far = inverse_depth_range(result.depth)
+    with np.errstate(divide="ignore"):
+        shares = (1 / result.depth.astype(np.float64) - far) / (near - far)
+    warm_to_cold, dark_to_light = matplotlib.colormaps["turbo_r"], matplotlib.colormaps["YlGnBu_r"]
+    panels = [
+        ("Sharp all over", _rgb(result.all_in_focus), None, []),
+        (
+            "Depth (relative, no unit)" if relative else "Depth",
+            _coloured(1 - shares, warm_to_cold),
+            warm_to_cold,
+            [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(near, far),
+        ),
+        ("Confidence", _coloured(result.confidence, dark_to_light), dark_to_light, CONFIDENCE_TICKS),
+    ]
+    cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (len(panels) - 1) * 2 * GAP) / len(panels)
+    width, height = _fit(result.depth.shape, cell, TALLEST_PANEL)
+    y: float = top
+    for number, (caption, pixels, colours, ticks) in enumerate(panels):
+        x = MARGIN + number * (cell + 2 * GAP)
+        y = sheet.text((x, top), caption, CAPTION_SIZE, INK) + 6
+        sheet.picture(pixels, (x, y, x + width, y + height), smooth=colours is None)
+        y += height + GAP
+        if colours is not None:
+            _lay_scale(sheet, colours, ticks, (x, y, x + cell, y + BAR_HEIGHT))
+    return y + BAR_HEIGHT + TICK + 3 + LINE
+
+
+def _fit(size: tuple[int, ...], widest: float, tallest: float) -> tuple[float, float]:
+    """Width and height of a picture of H W pixels within a box."""
+    scale = min(widest / size[1], tallest / size[0])
+    return max(1.0, size[1] * scale), max(1.0, size[0] * scale)
+
+
+def _lay_scale(sheet: Sheet, colours: Any, ticks: list[tuple[float, str]], box: Box) -> None:
+    """A bar of colours with a label below each tick that finds room, the first of them first."""
+    left, _, right, bottom = box
+    sheet.picture((colours(np.linspace(0, 1, 512))[None, :, :3] * 255).round().astype(np.uint8), box)
+    taken: list[tuple[float, float]] = []
+    for share, label in ticks:
+        x = left + share * (right - left)
+        half = sheet.text_width(label, TEXT_SIZE) / 2
+        middle = min(max(x, left + half), right - half)  # the outermost labels stay within the bar
+        if any(middle - half < end + GAP and start < middle + half + GAP for start, end in taken):
+            continue
+        taken.append((middle - half, middle + half))
+        sheet.rectangle((x - 1, bottom, x + 1, bottom + TICK), FAINT_INK)
+        sheet.text((middle, bottom + TICK + 3), label, TEXT_SIZE, INK, "ma")
+
+
+def inverse_depth_range(depth: Array) -> tuple[float, float]:
+    """The nearest and the farthest inverse depth that colours span, without the outermost 0.5 % at either end."""
+    inverse = 1 / depth[~np.isnan(depth) & (depth > 0)].astype(np.float64)
+    if inverse.size == 0:
+        return 1.0, 0.0
+    near, far = np.quantile(inverse, [0.995, 0.005]).tolist()
+    return (near, far) if near > far else (far + max(1e-6, 1e-3 * far), far)
+
+
+def depth_ticks(near: float, far: float) -> list[tuple[float, str]]:
+    """Round depths within a range of inverse depths, the roundest first: (share of the bar from near to far, label)."""
+    first, last = 1 / near, 1 / far if far > 0 else math.inf
+    powers = range(math.floor(math.log10(first)), math.ceil(math.log10(min(last, 1000 * first))) + 1)
+    depths = [math.inf, *(step * 10.0**power for step in ROUND_STEPS for power in powers)]
+    inside = [value for value in depths if first * (1 - 1e-9) <= value <= last * (1 + 1e-9)]
+    if len(inside) < 2:  # a narrow range: its ends
+        inside = [first, last]
+    return [(min(1.0, max(0.0, (near - 1 / value) / (near - far))), metres(value)) for value in inside]
+
+
+def _describe(stack: FocalStack, result: DepthResult) -> str:
+    """Size, camera and method in a line; settings that differ between frames are left out."""
+    height, width = result.depth.shape
+    words = [f"{width} \N{MULTIPLICATION SIGN} {height} px"]
+    camera = result.camera
+    if isinstance(camera.focal_length, float) and not result.record.get("relative"):
+        words.append(f"{camera.focal_length * 1e3:.3g} mm")
+        if isinstance(camera.f_number, float):
+            words[-1] += f" f/{camera.f_number:.3g}"
+    if "method" in result.record:
+        words.append(f"method {result.record['method']}, {result.planes.count} planes")
+    return "   \N{MIDDLE DOT}   ".join(words)
+
+
+def _coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
+    """0..1 as colours; gray where there is no number."""
+    pixels = (colours(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1))[..., :3] * 255).round().astype(np.uint8)
+    pixels[np.isnan(shares)] = NOTHING
+    return np.asarray(pixels)
+
+
+def _rgb(linear: Array) -> Pixels:
+    """Linear light H W C as sRGB H W 3; a picture of other than 1 or 3 channels by their mean."""
+    if linear.shape[-1] not in (1, 3):
+        linear = linear.mean(-1, keepdims=True)
+    return np.ascontiguousarray(np.broadcast_to(srgb_8_bit(linear), (*linear.shape[:2], 3)))
+
+
+@lru_cache(maxsize=16)
+def _font(size_px: int) -> ImageFont.FreeTypeFont:
+    """The font that matplotlib brings along: the same on every machine."""
+    import matplotlib
+    from PIL import ImageFont
+
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size_px)
