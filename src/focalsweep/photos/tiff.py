@@ -22,6 +22,7 @@ from focalsweep.photos.decoding import (
 from focalsweep.photos.transfer import LINEAR, Array, exif_transfer
 
 KNOWN_COLOURS = {"MINISWHITE": 1, "MINISBLACK": 1, "RGB": 3, "PALETTE": 3, "YCBCR": 3}  # channels of each
+MAX_CHANNELS = 8  # colours and what may come with them
 OWN_CODECS = {"NONE", "DEFLATE", "ADOBE_DEFLATE", "PACKBITS", "LZMA"}  # those of tifffile without further packages
 
 
@@ -45,9 +46,10 @@ def read_page(path: Path, number: int) -> Decoded:
             raise Refusal(f"has {len(pages)} pages, but page {number + 1} is asked for")
         page = pages[number]
         check_size(page.imagewidth, page.imagelength)
+        check_size(max(page.tilewidth, 1), max(page.tilelength, 1))
         colours = getattr(page.photometric, "name", str(page.photometric))
-        if colours not in KNOWN_COLOURS or page.imagedepth != 1:
-            raise Refusal(f"holds {colours} pixels: convert it to RGB or gray")
+        if colours not in KNOWN_COLOURS or page.imagedepth != 1 or page.samplesperpixel > MAX_CHANNELS:
+            raise Refusal(f"holds {colours} pixels of {page.samplesperpixel} channels: convert it to RGB or gray")
         depth = page.bitspersample
         if page.dtype is None or page.dtype.kind not in "buf" or (page.dtype.kind != "f" and depth not in (1, 8, 16)):
             raise Refusal(f"holds pixels of {depth} bit ({page.dtype}): 8 and 16 bit and floats are read")
@@ -97,21 +99,16 @@ def _pictures(file: Any) -> list[Any]:
 
 
 def _check_data_is_there(page: Any, file_size: int) -> None:
-    """Every strip and tile must lie inside the file and be long enough: tifffile leaves what is missing black."""
+    """Every strip and tile must lie inside the file: tifffile leaves those that are missing black."""
     parts = list(zip(page.dataoffsets, page.databytecounts, strict=False))
-    wanted = int(np.prod(page.chunked)) if page.chunked else 1
     inside = all(offset > 0 and size > 0 and offset + size <= file_size for offset, size in parts)
-    if (len(parts) < wanted and not page.is_contiguous) or not inside:
-        raise Refusal("cannot be read as a picture: it is truncated or damaged")
-    if page.compression == 1 and sum(size for _, size in parts) < page.nbytes * page.bitspersample // (
-        8 * page.dtype.itemsize
-    ):
-        raise Refusal("cannot be read as a picture: it is truncated or damaged")
+    if len(parts) < np.prod(page.chunked) or not inside:
+        raise Refusal("cannot be read as a picture: it is truncated or damaged (strips are missing)")
 
 
 def _codes(path: Path, page: Any) -> Array:
     """H W C as stored."""
-    if getattr(page.compression, "name", "") in OWN_CODECS:
+    if page.compression.name in OWN_CODECS and page.predictor in (1, 2):  # 3, of floats, is another package's
         codes: Array = page.asarray()
         axes = page.axes
     else:
@@ -144,7 +141,8 @@ def _with_other_decoders(path: Path, page: Any) -> tuple[Array, str]:
             raise Refusal("cannot be read as a picture: it is truncated or damaged")
         codes = found[0] if found[0].ndim == 2 else found[0][..., [2, 1, 0, *range(3, found[0].shape[-1])]]
     samples = 1 if codes.ndim == 2 else codes.shape[-1]
-    if codes.shape[:2] != (page.imagelength, page.imagewidth) or samples != page.samplesperpixel:
+    size = (page.imagelength, page.imagewidth)
+    if codes.shape[:2] != size or samples != page.samplesperpixel or codes.dtype != page.dtype:
         raise Refusal(f"is compressed in a way that is not read ({page.compression.name}): save it uncompressed")
     return codes, "YX" if codes.ndim == 2 else "YXS"
 

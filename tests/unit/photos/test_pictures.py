@@ -160,6 +160,16 @@ def test_lzw_tiff(tmp_path: Path, dtype: type, channels: int) -> None:
         same(picture, srgb(codes))
 
 
+def test_float_predictor(tmp_path: Path) -> None:
+    """OpenCV's own float files have it."""
+    values = np.random.default_rng(0).random((24, 32, 3), dtype=np.float32)
+    flags = [cv2.IMWRITE_TIFF_COMPRESSION, 8, cv2.IMWRITE_TIFF_PREDICTOR, 3]
+    cv2.imwrite(str(tmp_path / "a.tif"), values[..., ::-1], flags)
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        assert file.pages.first.predictor == 3  # type: ignore[union-attr]
+    np.testing.assert_array_equal(read_picture(tmp_path / "a.tif").pixels, values)
+
+
 @pytest.mark.parametrize("compression", ["packbits", "tiff_lzw", "jpeg", "tiff_adobe_deflate"])
 def test_tiff_of_pillow(tmp_path: Path, compression: str) -> None:
     Image.fromarray(noise()).save(tmp_path / "a.tif", compression=compression)
@@ -481,13 +491,42 @@ def test_png_whose_pixels_end_early_is_refused(tmp_path: Path) -> None:
         assert_one_sentence(message_of(lambda: read_picture(tmp_path / "a.png"), ValueError), "a.png", "cannot be read")
 
 
-def test_sparse_tiff_is_refused(tmp_path: Path) -> None:
-    """A strip of no bytes: tifffile would leave it black."""
-    tiff(rowsperstrip=7, compression="zlib")(tmp_path / "a.tif")
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}], ids=["plain", "deflate"])
+@pytest.mark.parametrize("hole", ["no bytes", "nowhere", "beyond the end", "half beyond the end", "not listed"])
+def test_tiff_with_a_hole_is_refused(tmp_path: Path, hole: str, options: dict[str, Any]) -> None:
+    """tifffile leaves some of these black."""
+    tiff(rowsperstrip=7, **options)(tmp_path / "a.tif")
+    end = (tmp_path / "a.tif").stat().st_size
     with tifffile.TiffFile(tmp_path / "a.tif", mode="r+b") as file:
-        tag = file.pages.first.tags["StripByteCounts"]
-        tag.overwrite([*tag.value[:3], 0, *tag.value[4:]])
-    assert_one_sentence(message_of(lambda: read_picture(tmp_path / "a.tif"), ValueError), "a.tif", "truncated")
+        tags = file.pages.first.tags
+        offsets, counts = list(tags["StripOffsets"].value), list(tags["StripByteCounts"].value)
+        if hole == "not listed":
+            offsets, counts = offsets[:5], counts[:5]
+        else:
+            offsets[3] = {"nowhere": 0, "beyond the end": end, "half beyond the end": end - 20}.get(hole, offsets[3])
+            counts[3] = 0 if hole in ("no bytes", "nowhere") else counts[3]
+        tags["StripOffsets"].overwrite(offsets)
+        tags["StripByteCounts"].overwrite(counts)
+    message = message_of(lambda: read_picture(tmp_path / "a.tif"), ValueError)
+    assert_one_sentence(message, "a.tif", "strips are missing")
+
+
+def test_damaged_lzw_is_refused(tmp_path: Path) -> None:
+    """OpenCV takes 8 bit so damaged without a word."""
+    for dtype in (np.uint8, np.uint16):
+        lzw(dtype)(tmp_path / "a.tif")
+        data = bytearray((tmp_path / "a.tif").read_bytes())
+        data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)
+        (tmp_path / "a.tif").write_bytes(data)
+        assert_one_sentence(message_of(lambda: read_picture(tmp_path / "a.tif"), ValueError), "a.tif", "cannot be read")
+
+
+def test_png_chunk_with_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    """Also a chunk that decoders pass over: here the gamma."""
+    data = bytearray(png_with(b"gAMA", struct.pack(">I", 100000), noise(np.uint16)))
+    data[data.index(b"gAMA") + 5] ^= 1
+    (tmp_path / "a.png").write_bytes(data)
+    assert_one_sentence(message_of(lambda: read_picture(tmp_path / "a.png"), ValueError), "a.png", "checksum")
 
 
 def huge_png(width: int, height: int) -> bytes:
@@ -514,7 +553,11 @@ def test_claims_of_huge_sizes_are_refused(tmp_path: Path) -> None:
     with tifffile.TiffFile(tmp_path / "a.tif", mode="r+b") as file:
         for tag in ("ImageWidth", "ImageLength"):
             file.pages.first.tags[tag].overwrite(100_000, dtype="I")
-    for name in ("a.png", "a.bmp", "a.jpg", "a.tif"):
+    tifffile.imwrite(tmp_path / "tile.tif", noise(), photometric="rgb", tile=(16, 16))
+    with tifffile.TiffFile(tmp_path / "tile.tif", mode="r+b") as file:
+        for tag in ("TileWidth", "TileLength"):
+            file.pages.first.tags[tag].overwrite(32_000)
+    for name in ("a.png", "a.bmp", "a.jpg", "a.tif", "tile.tif"):
         message = message_of(lambda name=name: read_picture(tmp_path / name), ValueError)  # type: ignore[misc]
         assert_one_sentence(message, name, "too large", "268 megapixels")
 
@@ -535,6 +578,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "int32.tif": (lambda p: tifffile.imwrite(p, np.ones((4, 5), np.uint32)), ("32 bit", "8 and 16 bit")),
     "nan.tif": (lambda p: tifffile.imwrite(p, np.array([[1.0, np.nan]], np.float32)), ("NaN or infinite",)),
     "inf.tif": (lambda p: tifffile.imwrite(p, np.array([[1.0, np.inf]], np.float16)), ("NaN or infinite",)),
+    "channels.tif": (
+        lambda p: tifffile.imwrite(p, np.ones((4, 5, 9), np.uint8), planarconfig="contig", photometric="minisblack"),
+        ("9 channels",),
+    ),
     "complex.tif": (lambda p: tifffile.imwrite(p, np.ones((4, 5), np.complex64)), ("complex64",)),
 }
 

@@ -207,6 +207,16 @@ def test_video_frames_are_evenly_spaced_and_the_right_ones(tmp_path: Path, name:
         assert near < float(seen.pixels.mean()) < far, number
 
 
+def test_colours_of_a_video(tmp_path: Path) -> None:
+    writer = cv2.VideoWriter(str(tmp_path / "a.avi"), cv2.VideoWriter_fourcc(*"MJPG"), 25, (64, 48))
+    for _ in range(3):
+        writer.write(np.full((48, 64, 3), (40, 90, 200), np.uint8))  # B G R
+    writer.release()
+    for seen in read_frames(find_frames(tmp_path / "a.avi")):
+        truth = [rec709(code / 255) for code in (200, 90, 40)]
+        np.testing.assert_allclose(seen.pixels.mean((0, 1)), truth, atol=0.02)
+
+
 def test_count_of_video_frames(tmp_path: Path) -> None:
     path = write_video(tmp_path / "a.mp4", 10)
     assert [frame.page for frame in find_frames(path, video_frames=4)] == [0, 3, 6, 9]
