@@ -87,8 +87,10 @@ def read_picture(
         pixels = _linear(decoded)
     except Refusal as refusal:
         raise ValueError(f"{path} {refusal}") from None
-    except (ModuleNotFoundError, PermissionError, MemoryError):
+    except (ModuleNotFoundError, PermissionError):
         raise
+    except MemoryError:
+        raise ValueError(f"{path} does not fit into memory: reduce it first") from None
     except Exception:  # decoders raise whatever they like over damaged files
         raise ValueError(f"{path} cannot be read as a picture: is it truncated, damaged or of another type?") from None
     height, width = pixels.shape[:2]

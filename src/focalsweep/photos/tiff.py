@@ -22,6 +22,7 @@ from focalsweep.photos.decoding import (
 from focalsweep.photos.transfer import LINEAR, Array, exif_transfer
 
 KNOWN_COLOURS = {"MINISWHITE": 1, "MINISBLACK": 1, "RGB": 3, "PALETTE": 3, "YCBCR": 3}  # channels of each
+MAX_PAGES = 4096
 MAX_CHANNELS = 8  # colours and what may come with them
 OWN_CODECS = {"NONE", "DEFLATE", "ADOBE_DEFLATE", "PACKBITS", "LZMA"}  # those of tifffile without further packages
 
@@ -93,7 +94,15 @@ def _open(path: Path) -> Any:
 
 def _pictures(file: Any) -> list[Any]:
     """Pages that are no previews: neither marked as one nor of under a quarter of the largest page's pixels."""
-    pages = [page for page in file.pages if not (page.is_reduced or page.is_mask)] or [file.pages.first]
+    pages: list[Any] = []
+    seen: set[int] = set()
+    for page in file.pages:
+        if page.offset in seen or len(seen) == MAX_PAGES:  # tifffile would follow a circle for ever
+            raise Refusal(f"cannot be read as a picture: its pages run in a circle or are over {MAX_PAGES}")
+        seen.add(page.offset)
+        if not (page.is_reduced or page.is_mask):
+            pages.append(page)
+    pages = pages or [file.pages.first]
     largest = max(page.imagewidth * page.imagelength for page in pages)
     return [page for page in pages if 4 * page.imagewidth * page.imagelength >= largest]
 

@@ -15,6 +15,7 @@ import tifffile
 from PIL import Image, ImageOps, PngImagePlugin
 
 from focalsweep.photos.pictures import Picture, read_picture
+from focalsweep.photos.tiff import page_count
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.photos import files
 from tests.unit.photos.files import curv, icc_profile, write_dng
@@ -509,6 +510,19 @@ def test_tiff_with_a_hole_is_refused(tmp_path: Path, hole: str, options: dict[st
         tags["StripByteCounts"].overwrite(counts)
     message = message_of(lambda: read_picture(tmp_path / "a.tif"), ValueError)
     assert_one_sentence(message, "a.tif", "strips are missing")
+
+
+def test_tiff_whose_pages_run_in_a_circle_is_refused(tmp_path: Path) -> None:
+    Image.fromarray(noise()).save(tmp_path / "a.tif")
+    data = bytearray((tmp_path / "a.tif").read_bytes())
+    (first,) = struct.unpack_from("<I", data, 4)
+    (tags,) = struct.unpack_from("<H", data, first)
+    end = len(data)
+    data += data[first : first + 2 + 12 * tags] + struct.pack("<I", end)  # a second page that follows itself
+    struct.pack_into("<I", data, first + 2 + 12 * tags, end)
+    (tmp_path / "a.tif").write_bytes(data)
+    assert_one_sentence(message_of(lambda: read_picture(tmp_path / "a.tif"), ValueError), "a.tif", "circle")
+    assert_one_sentence(message_of(lambda: page_count(tmp_path / "a.tif"), ValueError), "a.tif", "damaged")
 
 
 def test_damaged_lzw_is_refused(tmp_path: Path) -> None:
