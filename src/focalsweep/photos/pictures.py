@@ -17,7 +17,7 @@ RAW_EXTENSIONS = {
     *(".nrw", ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw", ".x3f"),
 }
 TIFF_EXTENSIONS = {".tif", ".tiff"}
-JPEG_EXTENSIONS = {".jpg", ".jpeg", ".jpe", ".mpo"}
+JPEG_EXTENSIONS = {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"}
 PICTURE_EXTENSIONS = RAW_EXTENSIONS | TIFF_EXTENSIONS | JPEG_EXTENSIONS
 PICTURE_EXTENSIONS |= {".png", ".heic", ".heif", ".hif", ".webp", ".bmp"}
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")

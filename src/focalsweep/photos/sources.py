@@ -114,7 +114,8 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
 
 def natural_order(path: Path) -> list[Any]:
     """Sorts numbers inside names by their value."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", path.name.lower())]
+    parts = re.split(r"(\d+)", path.name.lower())
+    return [[(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], path.name]
 
 
 def _in_folder(folder: Path) -> list[Path]:

@@ -117,7 +117,8 @@ def _check_data_is_there(page: Any, file_size: int) -> None:
 
 def _codes(path: Path, page: Any) -> Array:
     """H W C as stored."""
-    if page.compression.name in OWN_CODECS and page.predictor in (1, 2):  # 3, of floats, is another package's
+    ycbcr = page.photometric == 6  # tifffile would leave it so
+    if page.compression.name in OWN_CODECS and page.predictor in (1, 2) and not ycbcr:  # 3 is for floats
         codes: Array = page.asarray()
         axes = page.axes
     else:
@@ -139,6 +140,8 @@ def _with_other_decoders(path: Path, page: Any) -> tuple[Array, str]:
             if image.mode not in ("1", "L", "P", "RGB", "RGBA", "RGBX", "LA"):
                 raise Refusal(f"holds {image.mode} pixels: convert it to RGB or gray")
             codes = np.asarray(image)
+            if page.photometric == 0:  # white is zero: Pillow has turned it round
+                codes = ~codes
     else:
         import cv2
 

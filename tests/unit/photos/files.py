@@ -1,11 +1,40 @@
-"""Files for the tests that no library at hand writes: small DNG and ICC files, and HEIC as written elsewhere."""
+"""Pictures and their truth, and files that no library at hand writes: small DNG and ICC files, HEIC from elsewhere."""
 
 import base64
 import struct
+import zlib
 from pathlib import Path
 
+import cv2
 import numpy as np
 import tifffile
+
+
+def noise(dtype: type = np.uint8, channels: int = 3, height: int = 24, width: int = 32) -> np.ndarray:
+    """H W C, or H W for one channel."""
+    shape = (height, width, channels) if channels > 1 else (height, width)
+    top = np.iinfo(dtype).max
+    return np.random.default_rng(1).integers(0, top + 1, shape, dtype=dtype)
+
+
+def srgb(codes: np.ndarray) -> np.ndarray:
+    """IEC 61966-2-1, H W C."""
+    x = codes.astype(np.float64) / np.iinfo(codes.dtype).max
+    light = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+    return light[..., None] if light.ndim == 2 else light
+
+
+def png_with(chunk: bytes, body: bytes, codes: np.ndarray) -> bytes:
+    """A PNG of OpenCV with one chunk put in front of the pixels."""
+    data = cv2.imencode(".png", codes[..., ::-1])[1].tobytes()
+    added = struct.pack(">I", len(body)) + chunk + body + struct.pack(">I", zlib.crc32(chunk + body))
+    return data[:33] + added + data[33:]
+
+
+def gray_steps(top: float = 0.8) -> np.ndarray:
+    """Four flat quarters, wide enough that demosaicing leaves their middles alone."""
+    steps = np.array([[0.1, 0.2], [0.4, 1.0]]) * top
+    return np.kron(steps, np.ones((24, 32)))
 
 
 def write_dng(
