@@ -57,7 +57,9 @@ def read_tags_with_exiftool(paths: Sequence[Path], program: str) -> dict[Path, d
         if not isinstance(answers, list):
             raise ValueError
     except (OSError, subprocess.TimeoutExpired, ValueError):
-        raise RuntimeError(f"{program} gave no answer: repair it, or take it off the PATH to do without") from None
+        raise RuntimeError(
+            f"{program} gave no answer and was done without: repair it, or take it off the PATH"
+        ) from None
     found = {}
     for answer in answers:
         path = by_name.get(str(answer.get("SourceFile")) if isinstance(answer, dict) else "")
