@@ -47,7 +47,7 @@ XMP_NAMES = {name: name for name in NAMES.values()} | {
 XMP_VALUE = re.compile(r"<?\b\w{1,30}:(\w{1,40})\s{0,5}(?:=\s{0,5}[\"']|>)([^\"'<>]{1,80})")
 XMP_NUMBER = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)(?:/(\d{1,20}))?\s*")
 EXIF_POINTER, SUB_IFDS, MAKER_NOTE, XMP_PACKET = 0x8769, 0x014A, 0x927C, 0x02BC
-MOST_PARTS = 200_000  # segments, chunks and boxes of a file
+MOST_PARTS = 50_000  # segments, chunks and boxes of a file
 MOST_DIRECTORIES = 32
 MOST_BLOCKS = 4  # of EXIF and of XMP: more than any camera writes
 LONGEST_XMP = 1 << 18
@@ -108,6 +108,11 @@ class _Reader:
             and height > 0
             and width * height > self.tags.get("ImageWidth", 0) * self.tags.get("ImageHeight", 0)
         ):
+            self.tags["ImageWidth"], self.tags["ImageHeight"] = width, height
+
+    def cut_size(self, width: int, height: int) -> None:
+        columns, rows = (self.tags.get(name, 0) - n for name, n in (("ImageWidth", width), ("ImageHeight", height)))
+        if 0 <= columns < 64 and 0 <= rows < 64 and width and height:
             self.tags["ImageWidth"], self.tags["ImageHeight"] = width, height
 
     def add(self, tags: Tags) -> None:
@@ -192,6 +197,8 @@ class _Reader:
                 self.item_places(body, at)
             elif kind == b"ispe":
                 self.set_size(self.number(body + 4, 4), self.number(body + 8, 4))
+            elif kind == b"clap":  # what is left of a picture that was filled up to whole blocks
+                self.cut_size(*(self.number(body + i, 4) // max(self.number(body + i + 4, 4), 1) for i in (0, 8)))
             elif kind in (b"CMT1", b"CMT2"):
                 self.tiff(body, at - body)
             elif kind == b"CMT3" and (found := tiff_block(self.data, body, at - body)):
