@@ -77,7 +77,6 @@ def settings_of(tags: Mapping[str, Any], file: str, decrypted: bool = False) -> 
     """The settings in the tags of one photo (exiftool's names, numbers as with its -n)."""
     notes: list[str] = []
     focal_length = _positive(tags, "FocalLength")
-    f_number = _positive(tags, "FNumber") or _apex(_positive(tags, "ApertureValue"))
     distances = _focus_routes(tags, notes)
     if not distances and "LensDataVersion" in tags and not decrypted:
         notes.append("the focus distance is encrypted (Nikon): install exiftool to read it")
@@ -93,7 +92,7 @@ def settings_of(tags: Mapping[str, Any], file: str, decrypted: bool = False) -> 
     return FrameSettings(
         file=file,
         focal_length=rounded(focal_length, "EXIF FocalLength", 1e-3) if focal_length else None,
-        f_number=rounded(f_number, "EXIF FNumber" if "FNumber" in tags else "EXIF ApertureValue") if f_number else None,
+        f_number=_f_number(tags),
         focus_distance=distances[0] if distances else None,
         pixel_pitch=pitches[0] if pitches else None,
         focus_reference=_reference(tags, distances[0].source if distances else ""),
@@ -140,7 +139,7 @@ def _distance(metres: float | None, source: str) -> Value | None:
     """A distance in metres as its tag shows it; 0, less and undefined are unknown, a marker is infinity."""
     if metres is None or metres <= 0:
         return None
-    return Value(math.inf, source, FARTHEST, math.inf) if metres >= FARTHEST else rounded(metres, source)
+    return Value(math.inf, source, FARTHEST, math.inf) if metres >= FARTHEST else rounded(metres, source, coarsest=0.01)
 
 
 def _canon(lower: float | None, upper: float | None) -> Value | None:
@@ -181,7 +180,7 @@ def _sony(position: float | None, equivalent_mm: float | None, make: str, notes:
 def _dioptres(value: float | None) -> Value | None:
     if value is None or not 0 <= value < 1000:
         return None
-    shown = rounded(value, "XMP LensFocusDistance, dioptres")
+    shown = rounded(value, "XMP LensFocusDistance, dioptres", coarsest=0.01)
     near, far = 1 / shown.high, 1 / shown.low if shown.low else math.inf
     return Value(1 / value if value else math.inf, shown.source, near, far)
 
@@ -239,8 +238,14 @@ def _pitch_routes(tags: Mapping[str, Any], notes: list[str]) -> list[Value]:
     return likely
 
 
-def _apex(value: float | None) -> float | None:
-    return None if value is None or value > 20 else round(2 ** (value / 2), 1)
+def _f_number(tags: Mapping[str, Any]) -> Value | None:
+    """Apertures are marked with two digits: 5.6, 11."""
+    number, source = _positive(tags, "FNumber"), "EXIF FNumber"
+    apex = _positive(tags, "ApertureValue")
+    if number is None and apex is not None and apex < 20:
+        number, source = 2 ** (apex / 2), "EXIF ApertureValue"
+        number = round(number, 1 if number < 10 else 0)
+    return None if number is None else rounded(number, source, coarsest=0.1 if number < 10 else 1.0)
 
 
 def _is_number(value: Any) -> bool:

@@ -42,13 +42,17 @@ class Value:
         return f"{self.value:.4g} ({self.source})"
 
 
-def rounded(value: float, source: str, unit: float = 1.0) -> Value:
-    """A value that was rounded to the digits it shows (38 is 37.5 to 38.5), times `unit`."""
-    step = 0.0
+def rounded(value: float, source: str, unit: float = 1.0, coarsest: float = 1.0) -> Value:
+    """A value that was rounded to the digits it shows (6.81 is 6.805 to 6.815), times `unit`.
+
+    The digits of a round number do not show: steps are never taken as larger than `coarsest`.
+    """
+    low = high = value
     if math.isfinite(value):
-        exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
-        step = 10.0 ** min(int(exponent), 0)
-    return Value(value * unit, source, max(value - step / 2, 0) * unit, (value + step / 2) * unit)
+        shown = Decimal(repr(float(value)))
+        half = min(Decimal(1).scaleb(int(shown.normalize().as_tuple().exponent)), Decimal(repr(coarsest))) / 2
+        low, high = float(max(shown - half, Decimal(0))), float(shown + half)
+    return Value(value * unit, source, low * unit, high * unit)
 
 
 def between(near: float, far: float, source: str) -> Value:
