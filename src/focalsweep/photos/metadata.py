@@ -28,6 +28,8 @@ CAMERA_MAKERS = (
 RESOLUTION_UNIT = {2: 25.4e-3, 3: 1e-2, 4: 1e-3, 5: 1e-6}  # of FocalPlaneResolutionUnit, metres
 DIAGONAL_OF_35_MM = math.hypot(36e-3, 24e-3)
 FARTHEST = 10_000.0  # metres: what lies beyond is a marker of infinity (65535, 4294967.295, 4294967295)
+NEAREST = 1e-3  # metres
+LIKELY = {"FocalLength": (0.1, 10_000.0), "FNumber": (0.3, 1000.0), "ApertureValue": (0.1, 20.0)}
 NIKON_STEP = 10 ** (1 / 40)
 UNLIKELY = (0.5e-6, 200e-6)  # pixel pitches that no photo has, metres
 
@@ -137,14 +139,14 @@ def _focus_routes(tags: Mapping[str, Any], notes: list[str]) -> list[Value]:
 
 def _distance(metres: float | None, source: str) -> Value | None:
     """A distance in metres as its tag shows it; 0, less and undefined are unknown, a marker is infinity."""
-    if metres is None or metres <= 0:
+    if metres is None or metres < NEAREST:
         return None
     return Value(math.inf, source, FARTHEST, math.inf) if metres >= FARTHEST else rounded(metres, source, coarsest=0.01)
 
 
 def _canon(lower: float | None, upper: float | None) -> Value | None:
     """A range in steps of 1 cm; 655.35 m is infinity. Some bodies swap the two, some lenses report 0."""
-    if not lower or not upper or min(lower, upper) <= 0:
+    if not lower or not upper or min(lower, upper) < NEAREST:
         return None
     near, far = (math.inf if end > 655.345 else end for end in (lower, upper))
     return between(near, far, "Canon FocusDistanceLower and Upper")
@@ -186,7 +188,7 @@ def _dioptres(value: float | None) -> Value | None:
 
 
 def _apple(ends: Any, notes: list[str]) -> Value | None:
-    if not isinstance(ends, tuple) or len(ends) != 2 or not all(_is_number(end) and end > 0 for end in ends):
+    if not isinstance(ends, tuple) or len(ends) != 2 or not all(_is_number(end) and end >= NEAREST for end in ends):
         return None
     notes.append("Apple's focus range is a guess of the autofocus and known to be wrong at times: check it")
     near, far = (math.inf if end >= FARTHEST else float(end) for end in ends)
@@ -242,7 +244,7 @@ def _f_number(tags: Mapping[str, Any]) -> Value | None:
     """Apertures are marked with two digits: 5.6, 11."""
     number, source = _positive(tags, "FNumber"), "EXIF FNumber"
     apex = _positive(tags, "ApertureValue")
-    if number is None and apex is not None and apex < 20:
+    if number is None and apex is not None:
         number, source = 2 ** (apex / 2), "EXIF ApertureValue"
         number = round(number, 1 if number < 10 else 0)
     return None if number is None else rounded(number, source, coarsest=0.1 if number < 10 else 1.0)
@@ -258,8 +260,10 @@ def _number(tags: Mapping[str, Any], name: str) -> float | None:
 
 
 def _positive(tags: Mapping[str, Any], name: str) -> float | None:
+    """A number that the tag may have: above 0, and of a size that a camera could mean."""
     value = _number(tags, name)
-    return value if value is not None and 0 < value < 1e9 else None
+    low, high = LIKELY.get(name, (1e-9, 1e9))
+    return value if value is not None and low <= value <= high else None
 
 
 def _count(tags: Mapping[str, Any], name: str) -> int | None:

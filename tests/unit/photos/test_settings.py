@@ -22,6 +22,7 @@ from focalsweep.photos.settings import (
 )
 from focalsweep.photos.values import Value, between, exact
 from tests.errors import assert_one_sentence, message_of
+from tests.unit.photos.test_metadata import ANY, NAMES
 
 CANON = {
     "Make": "Canon",
@@ -255,3 +256,10 @@ def test_any_name_and_source_make_valid_toml(name: str, source: str) -> None:
     expected = name.encode("utf-8", "replace").decode()
     assert tables["frame"] == [{"file": expected, "focus_distance": 0.5}]
     assert tables["camera"]["focal_length"] == 0.5
+
+
+@given(tags=st.dictionaries(st.sampled_from(NAMES), ANY, max_size=len(NAMES)))
+def test_any_tags_make_valid_toml(tags: dict[str, Any]) -> None:
+    frame = settings_of(tags, "a.jpg")
+    tables = tomllib.loads(stack_toml(stack_settings([frame, frame])))
+    assert len(tables["frame"]) == 2
