@@ -37,8 +37,8 @@ def canon_tags(block: Block, offset: int) -> dict[str, Any]:
     """The focus range of Canon, in metres: words 20 and 21 of FileInfo, 19 and 20 of ShotInfo (older bodies), in cm."""
     found: dict[int, Any] = {}
     for entry in block.directory(offset):
-        if entry.tag in (0x0004, 0x0093) and entry.kind in (3, 8):
-            found.setdefault(entry.tag, block.value(entry))
+        if entry.tag in (0x0004, 0x0093) and entry.kind in (3, 8) and entry.tag not in found:
+            found[entry.tag] = block.value(entry)
     for tag, first in ((0x0093, 20), (0x0004, 19)):
         words = found.get(tag)
         if isinstance(words, tuple) and len(words) > first + 1:

@@ -24,6 +24,7 @@ from tests.unit.photos.exif_bytes import (
     SHORT,
     SUB_IFDS,
     UNDEFINED,
+    directory,
     jpeg,
     photo,
     save_with_pillow,
@@ -160,6 +161,16 @@ def test_text_is_made_printable() -> None:
     assert tags["Model"] == "x" * 80
 
 
+def test_only_the_first_packets_are_read() -> None:
+    packets = [f'<a exif:{name}="2"/>' for name in ("FNumber", "FNumber", "FNumber", "ISO", "FocalLength")]
+    before = b""
+    for packet in packets:
+        body = b"http://ns.adobe.com/xap/1.0/\0" + packet.encode()
+        before += b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body
+    tags = tags_of(jpeg(tiff({MAKE: (ASCII, "Maker")}), before=before))
+    assert tags["ISO"] == 2 and "FocalLength" not in tags
+
+
 # What is refused, quietly
 
 
@@ -226,7 +237,12 @@ def worst_files() -> dict[str, bytes]:
     entries = struct.pack("<HHII", FOCAL_LENGTH, UNDEFINED, 65000, 8) * 5000
     maker = struct.pack("<HHII", 0x927C, UNDEFINED, 2**20, 8) * 5000
     many = [b"II*\0" + struct.pack("<IH", 8, 65535) + block for block in (pointers, entries, maker)]
-    small = b"\xff\xe1" + struct.pack(">H", 60) + b"Exif\0\0II*\0" + struct.pack("<IH", 8, 4) + bytes(50 - 6)
+    canon = photo("Canon", note=lambda at: directory({0x93: (SHORT, [1] * 2**20)}, at, "<"))
+    pointing = [struct.pack("<HHII", SUB_IFDS, LONG, 16, 6014 + 64 * number) for number in range(500)]
+    tree = b"II*\0" + struct.pack("<IH", 8, 500) + b"".join(pointing) + bytes(4)
+    tree += struct.pack("<8000I", *range(40_000, 48_000))  # each looks like a directory of 257 entries
+    inner = b"Exif\0\0" + tree.ljust(65_000, b"\1")
+    small = b"\xff\xe1" + struct.pack(">H", len(inner) + 2) + inner
     packet = b"http://ns.adobe.com/xap/1.0/\0" + b"a:b " * 16000
     xmp = b"\xff\xe1" + struct.pack(">H", len(packet) + 2) + packet
     item = struct.pack(">HHHH", 1, 0, 0, 65535)
@@ -235,6 +251,8 @@ def worst_files() -> dict[str, bytes]:
         "tiff, pointers": many[0].ljust(size, b"\x10"),
         "tiff, entries": many[1].ljust(size, b"\x10"),
         "tiff, maker notes": many[2].ljust(size, b"\x10"),
+        "tiff, tree": tree.ljust(size, b"\1"),
+        "tiff, words": canon.ljust(size, b"\x10"),
         "jpeg, segments": b"\xff\xd8" + b"\xff\xe2\0\2" * (size // 4),
         "jpeg, blocks": b"\xff\xd8" + small * (size // len(small)),
         "jpeg, packets": b"\xff\xd8" + xmp * (size // len(xmp)),
