@@ -172,9 +172,10 @@ def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, 
     links: list[_Link] = []
     exposures: list[Array] = []
     tails: list[tuple[int, Picture]] = []  # the last frame of every chain, and its picture
-    shape = frames[0].shape
+    shape: tuple[int, ...] = ()
     for index in range(len(frames)):
         frame = frames[index]
+        shape = shape or frame.shape
         _check(frame, shape, names[index], names[0])
         picture = prepare(frame)
         exposures.append(exposure(frame))

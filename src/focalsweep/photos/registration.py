@@ -26,7 +26,7 @@ Transform = NDArray[np.float64]
 WORKING_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
 COARSEST_PX = 64
 FINE_BLUR_PX, COARSE_BLUR_PX = 1.5, 8.0  # the band of every level, as standard deviations
-EVENNESS = 0.5  # contrast under this share of the picture's own counts less: it may be noise
+EVENNESS = 0.25  # contrast under this share of the picture's own counts less: it may be noise
 JUDGED_PX = 640  # the largest level at which models and failures are judged: finer ones hold noise and defocus
 LEAST_CORRELATION = 0.5  # there; unrelated pictures reach 0.15, neighbours of a stack 0.9
 WORTHWHILE = 0.9  # a richer model must bring the misfit, 1 - correlation, under this share
@@ -107,18 +107,16 @@ def zoom_turn_and_shift(transform: Transform) -> tuple[float, float, float]:
 
 def prepare(photo: Array) -> Picture:
     """The pyramid of a photo in linear light, H W C."""
-    import cv2
 
     gray = photo.mean(-1) if photo.shape[-1] > 1 else photo[..., 0]
     height, width = gray.shape
     gray = _shrunk(gray, working_scale((height, width)))
-    tones: Any = np.sqrt(np.maximum(gray, 0)).astype(np.float32)  # evens out noise, near enough to a display's tones
-    preview = _shrunk(tones, min(1.0, FEATURE_PX / max(tones.shape)))
+    preview = np.sqrt(np.maximum(_shrunk(gray, min(1.0, FEATURE_PX / max(gray.shape))), 0))
     bright = max(float(np.quantile(preview, 0.995)), 1e-6)
-    levels = [_signal(tones)]
-    while max(tones.shape) >= 2 * COARSEST_PX and min(tones.shape) >= COARSEST_PX:
-        tones = cv2.resize(tones, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
-        levels.append(_signal(tones))
+    levels = [_signal(gray)]
+    while max(gray.shape) >= 2 * COARSEST_PX and min(gray.shape) >= COARSEST_PX:
+        gray = _shrunk(gray, 0.5)
+        levels.append(_signal(gray))
     return Picture(tuple(levels[::-1]), (preview * (255 / bright)).clip(0, 255).astype(np.uint8), (height, width))
 
 
@@ -131,14 +129,17 @@ def _shrunk(picture: Array, scale: float) -> Array:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
-def _signal(tones: Array) -> Array:
-    """Band-passed, and divided by the contrast around each pixel: a blurred edge counts like a sharp one."""
+def _signal(light: Array) -> Array:
+    """Band-passed, and divided by the contrast around each pixel: a blurred edge counts like a sharp one.
+
+    In linear light, where blur leaves an edge in its place; in display tones bright things grow as they blur.
+    """
     import cv2
 
-    band = cv2.GaussianBlur(tones, (0, 0), FINE_BLUR_PX) - cv2.GaussianBlur(tones, (0, 0), COARSE_BLUR_PX)
+    band = cv2.GaussianBlur(light, (0, 0), FINE_BLUR_PX) - cv2.GaussianBlur(light, (0, 0), COARSE_BLUR_PX)
     energy = band * band
     around = cv2.GaussianBlur(energy, (0, 0), 1.5 * COARSE_BLUR_PX)
-    signal: Array = band / np.sqrt(around + EVENNESS**2 * energy.mean() + 1e-8)
+    signal: Array = band / np.sqrt(around + EVENNESS**2 * energy.mean() + 1e-10)
     return signal
 
 
@@ -165,12 +166,12 @@ def _climb(first: Picture, second: Picture, start: Transform, *, from_features: 
         refined, here = _refine(*pair, transform, model)
         if i == judged:
             transform, correlation = refined, here
+            if correlation < LEAST_CORRELATION:
+                break
             for richer in ("affine", "homography"):
                 bent, better = _refine(*pair, transform, richer)
                 if 1 - better < WORTHWHILE * (1 - correlation) - 1e-4:
                     transform, model, correlation = bent, richer, better
-            if correlation < LEAST_CORRELATION:
-                break
         elif i < judged or here >= LEAST_CORRELATION:
             transform = refined
         else:  # what is finer than this is noise, or out of focus in one of the two
@@ -189,15 +190,11 @@ def _refine(
     u = (np.arange(template.shape[1]) * unit_x + normal[0, 2]).astype(np.float32)[None]
     v = (np.arange(template.shape[0]) * unit_y + normal[1, 2]).astype(np.float32)[:, None]
     slopes = _slopes(template)
-    best, highest = transform, -1.0
+    settled = False
     for step in range(steps + 1):
         warped, inside = _warp(second.levels[level], normal, transform)
         correlation, gain = _correlate(template, warped, inside)
-        if correlation <= highest:  # past the top: the last step did not pay
-            break
-        gained = correlation - highest
-        best, highest = transform, correlation
-        if step == steps or (step and gained < 1e-6) or inside.mean() < 0.3:
+        if settled or step == steps or inside.mean() < 0.3:
             break
         misfit = gain * template - warped
         spread = 1.4826 * float(np.median(np.abs(misfit[::3, ::3][inside[::3, ::3] > 0])))
@@ -210,10 +207,11 @@ def _refine(
         normal_matrix += 1e-6 * np.trace(normal_matrix) / count * np.eye(count) + 1e-12 * np.eye(count)
         change = np.asarray(np.linalg.solve(normal_matrix, weighted @ misfit.ravel()), np.float64)
         transform = np.matmul(transform, _motion(change))
+        if not abs(transform[2, 2]) > 1e-3:  # ran away
+            return np.eye(3), 0.0
         transform = transform / transform[2, 2]
-        if np.abs(change).max() < 0.002 * unit_x:  # of a pixel at the corners
-            steps = step + 1
-    return best, highest
+        settled = bool(np.abs(change).max() < 0.005 * unit_x)  # of a pixel of this level, at the corners
+    return transform, correlation
 
 
 def _fields(x: Array, y: Array, u: Array, v: Array, count: int) -> list[Array]:
