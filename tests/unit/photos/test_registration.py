@@ -148,3 +148,11 @@ def test_local_scale_of_a_homography_is_that_of_small_things() -> None:
     area = np.linalg.det(np.column_stack([right - origin, down - origin])) / step**2
     assert local_scale(matrix, (100.0, 40.0)) == pytest.approx(np.sqrt(area), rel=1e-5)
     assert local_scale(similarity(SIZE, 1.1, 3.0, (5, 6)), (12.0, 3.0)) == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("level", [(240, 320), (120, 160), (113, 150)])
+def test_normal_coordinates_are_the_same_at_every_size(level: tuple[int, int]) -> None:
+    """The outer edges of the first and the last pixel, half a pixel beyond their centres, are those of the photo."""
+    rows, columns = level
+    x, y, w = normal_coordinates(SIZE, level) @ np.array([[-0.5, columns - 0.5], [-0.5, rows - 0.5], [1, 1]])
+    np.testing.assert_allclose([x, y, w], [[-0.8, 0.8], [-0.6, 0.6], [1, 1]], atol=1e-12)
