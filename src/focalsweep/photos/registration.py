@@ -3,8 +3,9 @@
 The enhanced correlation coefficient (Evangelidis and Psarakis 2008) is climbed by Gauss-Newton steps on a pyramid of
 band-passed pictures whose contrast is evened out locally, so that neither defocus nor exposure draws the transform
 aside. SIFT features with RANSAC give the start where that fails. OpenCV's own ECC has no similarity, the model of a
-camera on a tripod; a richer model is taken only where it explains more: the hand turns the camera (homography), a
-rolling shutter shears the picture (affine).
+camera on a tripod, and on rendered stacks a similarity errs half as much as an affine and a third of a homography. A
+richer model is taken only where it explains more: the hand turns the camera (homography), a rolling shutter shears
+the picture (affine).
 
 Transforms are 3 x 3 in normal coordinates: the origin at the picture's centre, half its diagonal as the unit. They
 hold at every size of the picture.
@@ -26,7 +27,7 @@ Transform = NDArray[np.float64]
 WORKING_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
 COARSEST_PX = 64
 FINE_BLUR_PX, COARSE_BLUR_PX = 1.5, 8.0  # the band of every level, as standard deviations
-EVENNESS = 0.25  # contrast under this share of the picture's own counts less: it may be noise
+EVENNESS = 0.5  # contrast under this share of the picture's own counts less: it may be noise
 JUDGED_PX = 640  # the largest level at which models and failures are judged: finer ones hold noise and defocus
 LEAST_CORRELATION = 0.5  # there; unrelated pictures reach 0.15, neighbours of a stack 0.9
 WORTHWHILE = 0.9  # a richer model must bring the misfit, 1 - correlation, under this share
