@@ -1,0 +1,272 @@
+"""The frames of a focal stack laid onto one of them: breathing, hand motion and exposure drift taken out.
+
+Neighbours in focus order look most alike, so each frame is registered to the one before it and the transforms are
+chained. What a frame was magnified by goes into the blur model (`FocalStack.magnification`): its blur grew with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalsweep.photos.overlap import LEAST_AREA_PX, common_area, corner_motion, exposure, gain
+from focalsweep.photos.registration import (
+    Array,
+    Picture,
+    Transform,
+    local_scale,
+    normal_coordinates,
+    prepare,
+    register,
+    working_scale,
+)
+
+MODES = ("auto", "none")
+STILL_PX = 0.15  # of the working picture: motion below it is left alone, resampling would blur for nothing
+STILL_GAIN = 0.003  # exposure closer than this is left alone
+TOLD_GAIN = 0.02  # exposure drift beyond this is told
+PARALLAX_SHARE = 0.002  # of the longer side: what is left over after alignment, beyond this, is told
+SMALL_AREA = 0.7  # share of the picture: less than this in common is told
+TAILS = 3  # a frame tries the ends of this many chains
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """How the frames of a stack lie on its reference frame. Arrays have one entry for each kept frame (F).
+
+    Args:
+        kept: the frames that could be registered, by their place in the stack given.
+        reference: the one that all are laid onto, likewise.
+        transforms: F 3 3, pixels (column, row, 1) of the reference -> pixels of the frame, up to a factor.
+        magnification: F, what each frame is magnified by; for `FocalStack`.
+        gains: F, how much brighter each frame is than the reference; `apply` divides by it.
+        area: rows and columns of the reference that every kept frame covers.
+        motion_px: F, how far the frame's corners lie from the reference's, at most.
+        residual_px: F, what no transform could mend between a frame and the one before it (parallax, moving
+            things): the 90th percentile of the shifts that parts of the picture still ask for.
+        notes: what the user should know, a sentence each.
+    """
+
+    kept: tuple[int, ...]
+    reference: int
+    transforms: Transform
+    magnification: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    area: tuple[slice, slice]
+    motion_px: NDArray[np.float64]
+    residual_px: NDArray[np.float64]
+    notes: tuple[str, ...] = field(default=())
+
+    def apply(self, index: int, frame: Array) -> Array:
+        """The frame at place `index` of the stack given, H W C in linear light, registered and cut to the area.
+
+        A frame that did not move is only cut; one that did is resampled once (Lanczos), in linear light, 0 or more.
+        """
+        import cv2
+
+        if index not in self.kept:
+            raise ValueError(f"frame {index} was dropped from the alignment: it has no place in it")
+        place = self.kept.index(index)
+        rows, columns = self.area
+        if np.array_equal(self.transforms[place], np.eye(3)):
+            cut = frame[rows, columns]
+        else:
+            corner = np.array([[1.0, 0, columns.start], [0, 1, rows.start], [0, 0, 1]])
+            size = (columns.stop - columns.start, rows.stop - rows.start)
+            flags = cv2.INTER_LANCZOS4 | cv2.WARP_INVERSE_MAP
+            warped = cv2.warpPerspective(
+                frame, self.transforms[place] @ corner, size, flags=flags, borderMode=cv2.BORDER_REFLECT_101
+            )
+            cut = np.maximum(warped, 0, out=warped).reshape(size[1], size[0], -1)
+        brighter = np.float32(self.gains[place])
+        return np.ascontiguousarray(cut if brighter == 1 else cut / brighter)
+
+
+def align(
+    frames: Sequence[Array],  # F of H W C
+    *,
+    mode: str = "auto",
+    names: Sequence[str] | None = None,
+    reference: int | None = None,
+) -> tuple[list[Array], Alignment]:
+    """The kept frames registered onto one of them and cut to what they share; see `measure_alignment`."""
+    alignment = measure_alignment(frames, mode=mode, names=names, reference=reference)
+    return [alignment.apply(index, frames[index]) for index in alignment.kept], alignment
+
+
+def measure_alignment(
+    frames: Sequence[Array],  # F of H W C
+    *,
+    mode: str = "auto",
+    names: Sequence[str] | None = None,
+    reference: int | None = None,
+) -> Alignment:
+    """How the frames lie on each other; no frame is changed.
+
+    Frames that cannot be registered are left out with a note while at least 3 remain (2 of a stack of 2).
+
+    Args:
+        frames: in focus order, linear light, float32, of one size. Each is taken once and let go, so a sequence
+            that reads its photos when asked keeps one in memory.
+        mode: "auto", or "none": the frames are registered already, nothing is measured.
+        names: what the notes call the frames; by default "frame 0" and so on.
+        reference: the frame to lay the others onto; by default the middle one of those kept.
+    """
+    if mode not in MODES:
+        raise ValueError(f"align has no mode {mode!r}: it is one of {', '.join(MODES)}")
+    if len(frames) < 2:
+        raise ValueError(f"alignment needs at least 2 frames, but has {len(frames)}: add photos focused elsewhere")
+    names = list(names) if names is not None else [f"frame {i}" for i in range(len(frames))]
+    if len(names) != len(frames):
+        raise ValueError(f"names must be one for each of the {len(frames)} frames, but are {len(names)}")
+    if reference is not None and not 0 <= reference < len(frames):
+        raise ValueError(f"reference must be a frame from 0 to {len(frames) - 1}, but is {reference}")
+    if mode == "none":
+        return _as_they_are(frames, reference)
+    size, links, exposures = _measure(frames, names)
+    kept, notes = _choose(links, names)
+    reference, note = _choose_reference(kept, reference, names)
+    notes += note
+    normal = normal_coordinates(size)
+    to_reference = np.linalg.inv(links[reference].pose)
+    transforms = np.stack([np.linalg.inv(normal) @ links[i].pose @ to_reference @ normal for i in kept])
+    transforms /= transforms[:, 2:, 2:]
+    motion = np.array([corner_motion(transform, size) for transform in transforms])
+    still = motion < STILL_PX / working_scale(size)
+    transforms[still], motion[still] = np.eye(3), 0.0
+    place = kept.index(reference)
+    gains = np.array([gain(exposures[reference], exposures[i], t, size) for i, t in zip(kept, transforms, strict=True)])
+    gains = np.where(np.abs(gains - 1) < STILL_GAIN, 1.0, gains)
+    gains[place] = 1.0
+    area = common_area(transforms[~still], size)
+    residual = np.array([links[i].residual_px for i in kept])
+    centre = ((size[1] - 1) / 2, (size[0] - 1) / 2)
+    return Alignment(
+        kept=tuple(kept),
+        reference=reference,
+        transforms=transforms,
+        magnification=np.array([1 / local_scale(transform, centre) for transform in transforms]),
+        gains=gains,
+        area=area,
+        motion_px=motion,
+        residual_px=residual,
+        notes=(*notes, *_remarks(kept, names, gains, residual, area, size)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """A frame in its chain: how it lies on the first frame of the chain, and what the last step left over."""
+
+    chain: int
+    pose: Transform
+    residual_px: float
+
+
+def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, int], list[_Link], list[Array]]:
+    """Each frame attached to the end of a chain that it registers with, or the start of a new one."""
+    links: list[_Link] = []
+    exposures: list[Array] = []
+    tails: list[tuple[int, Picture]] = []  # the last frame of every chain, and its picture
+    shape: tuple[int, ...] = ()
+    for index in range(len(frames)):
+        frame = frames[index]
+        shape = shape or frame.shape
+        _check(frame, shape, names[index], names[0])
+        picture = prepare(frame)
+        exposures.append(exposure(frame))
+        del frame
+        lengths = [sum(link.chain == chain for link in links) for chain in range(len(tails))]
+        likely = sorted(range(len(tails)), key=lambda chain: (lengths[chain], tails[chain][0]), reverse=True)
+        for chain in likely[:TAILS]:
+            last, other = tails[chain]
+            found = register(other, picture)
+            if found.plausible:
+                links.append(_Link(chain, found.transform @ links[last].pose, found.residual_px))
+                tails[chain] = (index, picture)
+                break
+        else:
+            links.append(_Link(len(tails), np.eye(3), 0.0))
+            tails.append((index, picture))
+    return (shape[0], shape[1]), links, exposures
+
+
+def _check(frame: Array, shape: tuple[int, ...], name: str, first: str) -> None:
+    if frame.ndim != 3 or frame.dtype != np.float32:
+        raise ValueError(f"{name} must be float32 with the axes H W C, but is {frame.dtype} of shape {frame.shape}")
+    if frame.shape != shape:
+        raise ValueError(f"{name} has the shape {frame.shape}, but {first} has {shape}: photos must have one size")
+    if min(frame.shape[:2]) < LEAST_AREA_PX:
+        raise ValueError(f"{name} has {frame.shape[0]} x {frame.shape[1]} px: too small to be registered")
+    if not math.isfinite(float(frame.sum(dtype=np.float64))):
+        raise ValueError(f"{name} has NaN or infinite pixels: read the photo again")
+
+
+def _choose(links: list[_Link], names: Sequence[str]) -> tuple[list[int], list[str]]:
+    """The frames of the longest chain, and a note on those that are not in it."""
+    chains = [link.chain for link in links]
+    longest = max(set(chains), key=lambda chain: (chains.count(chain), -chain))
+    kept = [i for i, chain in enumerate(chains) if chain == longest]
+    dropped = [names[i] for i, chain in enumerate(chains) if chain != longest]
+    if len(kept) < min(3, len(links)):
+        raise ValueError(
+            f"only {len(kept)} of {len(links)} frames show the same view ({_listed(dropped)} cannot be registered): "
+            "use a tripod, or --align none"
+        )
+    notes = [f"{name} cannot be registered with its neighbours in focus: left out" for name in dropped]
+    return kept, notes
+
+
+def _choose_reference(kept: list[int], reference: int | None, names: Sequence[str]) -> tuple[int, list[str]]:
+    middle = kept[len(kept) // 2]
+    if reference is None or reference in kept:
+        return middle if reference is None else reference, []
+    return middle, [f"{names[reference]} was left out, so the frames are laid onto {names[middle]}"]
+
+
+def _remarks(
+    kept: list[int],
+    names: Sequence[str],
+    gains: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    area: tuple[slice, slice],
+    size: tuple[int, int],
+) -> list[str]:
+    """What the user should know about the alignment, a sentence each."""
+    notes = []
+    drift = gains.max() / gains.min() - 1
+    if drift > TOLD_GAIN:
+        notes.append(f"exposure drifts by {100 * drift:.0f} % between the frames: matched to the reference frame")
+    worst = int(residual.argmax())
+    if residual[worst] > max(1.0, PARALLAX_SHARE * max(size)):
+        notes.append(
+            f"parts of {names[kept[worst]]} stay off by {residual[worst]:.1f} px after alignment: "
+            "the camera changed its place or things moved, and depth is less sure there (use a tripod)"
+        )
+    share = (area[0].stop - area[0].start) * (area[1].stop - area[1].start) / (size[0] * size[1])
+    if share < SMALL_AREA:
+        notes.append(f"the frames share only {100 * share:.0f} % of the picture: the rest is cut off")
+    return notes
+
+
+def _as_they_are(frames: Sequence[Array], reference: int | None) -> Alignment:
+    count = len(frames)
+    height, width = frames[0].shape[:2]
+    return Alignment(
+        kept=tuple(range(count)),
+        reference=count // 2 if reference is None else reference,
+        transforms=np.tile(np.eye(3), (count, 1, 1)),
+        magnification=np.ones(count),
+        gains=np.ones(count),
+        area=(slice(0, height), slice(0, width)),
+        motion_px=np.zeros(count),
+        residual_px=np.zeros(count),
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
