@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.rendering import RIGS, render_plane
 
 from focalsweep import DepthGrid, Disk, PaperCost, ReblurCost, cost_volume, estimate_depth, load_stack
-from focalsweep.cli.main import DEMO_STACK
+from focalsweep.cli.photos import DEMO_STACK
 from focalsweep.evaluation.environment import describe
 from focalsweep.optics.psf import Sampled
 from focalsweep.results.writing import json_bytes, write_files

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import focalsweep
-from focalsweep.cli.main import DEMO_STACK
+from focalsweep.cli.photos import DEMO_STACK
 
 
 def main(target: str) -> None:

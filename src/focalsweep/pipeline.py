@@ -6,6 +6,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from focalsweep.sweep import graphs
 from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour, project, strongest_colour
 from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.full_size import blend_frames, working_scale
+from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import (
     Progress,
     all_in_focus,
@@ -28,12 +31,13 @@ from focalsweep.sweep.volume import (
     plan_sweep,
     sweep_at_once,
 )
-from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack
 from focalsweep.validation import as_setting
 
 Method = Callable[..., DepthPrediction]
 
 COST = ReblurCost()
+LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 NETWORK_TILE_PX = 512
 NETWORK_HALO_PX = 64
 
@@ -145,6 +149,9 @@ def estimate_depth(
 ) -> DepthResult:
     """Depth in metres, its error bar, and the picture sharp all over.
 
+    Pictures whose blur is wider than the network has seen are worked on at a smaller size; the answer is brought back
+    to full size along the picture's edges.
+
     Args:
         stack: frames in linear light with their camera; a batch gives batched arrays.
         method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
@@ -153,16 +160,48 @@ def estimate_depth(
         memory: bytes that the sweep may use beside its input; None is 0.5 GB on a CPU, 4 GB on a GPU.
         progress: called with the share done, 0 to 1.
     """
+    source = "the caller" if planes else "the focus distances and a margin"
+    planes = planes or DepthGrid.around(stack)
+    scale = 1.0 if stack.batched else working_scale(stack, planes, stack.size)
+    if scale > LEAST_REDUCTION:
+        return estimate_as_it_is(stack, method, planes, source, memory=memory, progress=progress)
+    small = stack.resized(scale)
+    result = estimate_as_it_is(small, method, planes, source, blend=True, memory=memory, progress=progress)
+    return at_full_size(result, _blended(stack, torch.from_numpy(result.depth)), stack.camera)
+
+
+def _blended(stack: FocalStack, depth: Tensor) -> Tensor:  # H W C
+    order = stack.focus_distances.argsort()
+    frames = (stack.images[i].movedim(0, -1).cpu() for i in order.tolist())
+    return blend_frames(frames, stack.focus_distances[order], depth.cpu())
+
+
+def estimate_as_it_is(
+    stack: FocalStack,
+    method: str,
+    planes: DepthGrid,
+    source: str,
+    *,
+    blend: bool = False,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> DepthResult:
+    """`estimate_depth` at the size of the stack; `source` says where the planes come from.
+
+    With `blend` the sharp picture is put together from the frames, which is quicker and forgives frames that do not
+    register to the pixel; without, it is the latent image of the sweep.
+    """
     if method not in METHODS:
         raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
     start = time.perf_counter()
-    source = "the caller" if planes else "the focus distances and a margin"
-    planes = planes or DepthGrid.around(stack)
     with torch.no_grad():
         batch = stack.as_batch()
         prediction = METHODS[method](batch, planes, memory=memory, progress=progress)
         estimated = time.perf_counter()
-        sharp = all_in_focus(batch, planes, 1 / prediction.depth, memory=memory)
+        if blend:
+            sharp = _blended(stack, prediction.depth[0])[None]
+        else:
+            sharp = all_in_focus(batch, planes, 1 / prediction.depth, memory=memory).movedim(-3, -1)
     record = {
         "method": method,
         "planes": {
@@ -172,6 +211,7 @@ def estimate_depth(
             "source": source,
         },
         "focus_distances": stack.focus_distances.tolist(),
+        "worked_at": {"width": stack.size[1], "height": stack.size[0]},
         "seconds": {"depth": estimated - start, "all_in_focus": time.perf_counter() - estimated},
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
     }
@@ -183,11 +223,32 @@ def estimate_depth(
         depth=array(prediction.depth),
         std=array(prediction.std),
         confidence=array(prediction.confidence),
-        all_in_focus=array(sharp.movedim(-3, -1)),
+        all_in_focus=array(sharp),
         camera=stack.camera,
         planes=planes,
         record=record,
         projection_distance=None if stack.batched else _projection_distance(batch),
+    )
+
+
+def at_full_size(
+    result: DepthResult,
+    sharp: Tensor,  # H W C: the all-in-focus picture at full size
+    camera: Camera,  # of the full-size pictures
+) -> DepthResult:
+    """A result of smaller pictures brought to full size along the edges of the full-size picture."""
+    start = time.perf_counter()
+    depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
+    full = upsample_guided(depth, std, confidence, torch.from_numpy(result.all_in_focus).clamp_min(0), sharp)
+    seconds = {**result.record["seconds"], "full_size": time.perf_counter() - start}
+    return replace(
+        result,
+        depth=full.depth.numpy(),
+        std=full.std.numpy(),
+        confidence=full.confidence.numpy(),
+        all_in_focus=sharp.numpy(),
+        camera=camera,
+        record={**result.record, "seconds": seconds},
     )
 
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from focalsweep.cli.main import DEMO_STACK
+from focalsweep.cli.photos import DEMO_STACK
 
 FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
 

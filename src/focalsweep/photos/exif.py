@@ -14,8 +14,8 @@ import struct
 from pathlib import Path
 from typing import Any, Literal
 
-from focalsweep.photos.makernotes import canon_tags, maker_note_tags
 from focalsweep.photos.ifd import Block, Buffer, Entry, plain_text, ratio, tiff_block
+from focalsweep.photos.makernotes import canon_tags, maker_note_tags
 
 Tags = dict[str, Any]
 NAMES = {

@@ -1,184 +1,337 @@
-"""A folder of photos with its stack.toml -> `FocalStack` in linear light."""
+"""Photos -> `FocalStack`: which files, their settings, their alignment, their pixels in linear light."""
 
 from __future__ import annotations
 
-import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from focalsweep.optics.light import srgb_to_linear
 from focalsweep.optics.thin_lens import lens_distance
+from focalsweep.photos.alignment import Alignment, measure_alignment
+from focalsweep.photos.metadata import FrameSettings, read_settings
+from focalsweep.photos.settings import StackSettings, overrides_from_toml, stack_settings
+from focalsweep.photos.sources import Frame, find_frames, read_frames
+from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, StackFile, read_stack_file
 from focalsweep.types import Camera, FocalStack
 
-CAMERA_KEYS = {
-    "focal_length": "number",
-    "f_number": "number",
-    "pixel_pitch": "number",
-    "focus_reference": '"lens" or "sensor"',
-    "aligned": "yes or no",
-    "order": "text",
-}
-FRAME_KEYS = {"file": "text", "focus_distance": "number", "focus_range": "range", "magnification": "number"}
+Array = NDArray[np.float32]
+Source = str | Path | Sequence[str | Path]
+ALIGN = ("auto", "none")
+# Relative depth: the nearest focus is at 1 unit, the farthest at 2, whatever they are in metres.
+RELATIVE_FOCUS = (1.0, 2.0)
+RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens; `pipeline` measures it
 
 
-def load_stack(photos: str | Path | Sequence[str | Path], **overrides: float | str) -> FocalStack:
-    """A focal stack from a folder with a stack.toml, or from files that lie beside one.
+@dataclass(frozen=True, eq=False)
+class Photos:
+    """The photos of a stack in order of focus, near to far: their settings, and their pixels when asked for.
 
     Args:
-        photos: a folder, or a list of files.
-        **overrides: `focal_length`, `f_number`, `pixel_pitch` (metres), `focus_reference` ("lens" or "sensor").
+        frames: the files.
+        settings: with sources and intervals; the order of its files is that of the frames.
+        focus_distances: metres from the lens; units of relative depth where `relative`.
+        camera: of the full-size pictures.
+        magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
+        relative: the distances are an order only, so depth has no unit.
+        align: "auto", or "none".
+        notes: what the user should know, a sentence each.
     """
-    folder, names = _find(photos)
-    settings_file = folder / "stack.toml"
-    unknown = sorted(set(overrides) - set(CAMERA_KEYS))
+
+    frames: list[Frame]
+    settings: StackSettings
+    focus_distances: list[float]
+    camera: Camera
+    magnification: list[float]
+    relative: bool = False
+    align: str = "auto"
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        return [frame.name for frame in self.frames]
+
+    def measured(self) -> tuple[Photos, Alignment]:
+        """How the frames lie on each other, and the photos that could be registered."""
+        alignment = measure_alignment(_Lazy(self.frames), mode=self.align, names=self.names)
+        kept = alignment.kept
+        settings = replace(
+            self.settings,
+            files=tuple(self.settings.files[i] for i in kept),
+            focus_distances=tuple(self.settings.focus_distances[i] for i in kept),
+        )
+        photos = replace(
+            self,
+            frames=[self.frames[i] for i in kept],
+            settings=settings,
+            focus_distances=[self.focus_distances[i] for i in kept],
+            magnification=[
+                self.magnification[i] * float(m) for i, m in zip(kept, alignment.magnification, strict=True)
+            ],
+            notes=[*self.notes, *alignment.notes],
+        )
+        return photos, _renumbered(alignment)
+
+    def pixels(self, alignment: Alignment) -> Iterator[Array]:
+        """The registered pictures, H W C in linear light, one at a time."""
+        for index, picture in enumerate(read_frames(self.frames)):
+            yield alignment.apply(index, picture.pixels)
+
+    def stack(self, alignment: Alignment, scale: float = 1.0) -> FocalStack:
+        """All frames in memory, resampled by `scale`."""
+        images = [_resized(pixels, scale) for pixels in self.pixels(alignment)]
+        brightest = max(float(image.max()) for image in images)
+        if brightest > 1:  # only files of floats pass 1
+            images = [image / brightest for image in images]
+        stack = FocalStack(
+            images=torch.from_numpy(np.stack(images)).movedim(-1, 1).contiguous(),
+            focus_distances=torch.tensor(self.focus_distances, dtype=torch.float64),
+            camera=self.camera,
+            magnification=torch.tensor(self.magnification, dtype=torch.float64),
+        )
+        return stack if scale == 1 else replace(stack, camera=self.camera.resized(scale))
+
+
+def load_stack(photos: Source, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
+    """A focal stack from a folder of photos, a list of files, a TIFF of many pages, or a video.
+
+    Settings come from a stack.toml beside the photos where there is one, from their metadata otherwise; keywords
+    override both. What the user should know (values that disagree, frames left out) comes as warnings.
+
+    Args:
+        photos: a folder, or files.
+        align: "auto" registers the frames unless stack.toml says `aligned = true`; "none" takes them as they are.
+        relative: depth without a unit where the focus distances are unknown; files in order, near to far.
+        **overrides: `focal_length`, `f_number`, `pixel_pitch` (metres), `focus_reference` ("lens" or "sensor"),
+            `focus_distances` (metres; one for each photo in order, or {file name: metres}), `order`, `aligned`.
+    """
+    opened, alignment = open_photos(photos, align=align, relative=relative, **overrides).measured()
+    for note in opened.notes:
+        warnings.warn(note, stacklevel=2)
+    with _naming(opened):
+        return opened.stack(alignment)
+
+
+def open_photos(
+    photos: Source, *, align: str = "auto", relative: bool = False, video_frames: int = 12, **overrides: Any
+) -> Photos:
+    """The photos with their settings, in order of focus; no pixel is read yet."""
+    if align not in ALIGN:
+        raise ValueError(f"align must be auto or none, but is {align!r}")
+    unknown = sorted(set(overrides) - {*CAMERA_KEYS, "focus_distances"})
     if unknown:
-        raise TypeError(f"load_stack has no setting {unknown[0]!r}: it is one of {', '.join(CAMERA_KEYS)}")
-    camera, frames = _read_settings(settings_file)
-    camera |= overrides
-    if names is not None:
-        absent = sorted(names - {frame["file"] for frame in frames})
-        if absent:
-            raise ValueError(f"{settings_file} has no [[frame]] for {absent[0]}: add one with its focus_distance")
-        frames = [frame for frame in frames if frame["file"] in names]
-    missing = [key for key in ("focal_length", "f_number", "pixel_pitch") if key not in camera]
-    if missing:
-        raise ValueError(f"{folder}: {' and '.join(missing)} of the camera unknown: add to [camera] in stack.toml")
-    if not frames:
-        raise ValueError(
-            f"{folder}: no frames: add a [[frame]] with file and focus_distance for each photo to stack.toml"
-        )
-    if camera.get("aligned") is False:
-        warnings.warn(
-            f"{settings_file} says aligned = false, but photos are not aligned yet: taken as registered", stacklevel=2
-        )
-    distances = [_focus_distance(frame, settings_file) for frame in frames]
-    order = sorted(range(len(frames)), key=distances.__getitem__)
-    frames = [frames[i] for i in order]
-    focus = torch.tensor([distances[i] for i in order], dtype=torch.float64)
-    try:
-        if camera.get("focus_reference", "lens") == "sensor":
-            focus = lens_distance(focus, camera["focal_length"])
-        images = _read_pictures([folder / frame["file"] for frame in frames])
-        return FocalStack(
-            images=images,
-            focus_distances=focus,
-            camera=Camera(camera["focal_length"], camera["f_number"], camera["pixel_pitch"]),
-            magnification=torch.tensor([frame.get("magnification", 1.0) for frame in frames], dtype=torch.float64),
-        )
-    except (ValueError, TypeError) as error:
-        names_in_order = ", ".join(frame["file"] for frame in frames)
-        hint = f" (frames in order of focus: {names_in_order})" if "frame " in str(error) else ""
-        raise type(error)(f"{folder}: {error}{hint}") from None
+        known = ", ".join([*CAMERA_KEYS, "focus_distances"])
+        raise TypeError(f"load_stack has no setting {unknown[0]!r}: it is one of {known}")
+    frames, folder, stack_file = _find(photos, video_frames)
+    settings = _settings(frames, stack_file, overrides)
+    magnification = [stack_file.magnifications.get(frame.name, 1.0) for frame in frames]
+    opened = _relative(frames, settings, magnification, relative) if relative or _order_alone(settings) else None
+    if opened is None:
+        opened = _metric(frames, settings, magnification, folder)
+    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
 
 
-def _read_pictures(paths: list[Path]) -> Tensor:
-    """All pictures, F C H W; they must have one size."""
-    images = [read_picture(path) for path in paths]
-    for path, image in zip(paths, images, strict=True):
-        if image.shape != images[0].shape:
-            raise ValueError(
-                f"{path.name} has {_size(image)}, but {paths[0].name} has {_size(images[0])}: "
-                "all photos of a stack must have one size"
-            )
-    return torch.stack(images)
+def find_settings(photos: Source, **overrides: Any) -> tuple[StackSettings, Path]:
+    """What is known of the photos, in the order given, and their folder."""
+    frames, folder, stack_file = _find(photos, 12)
+    return _settings(frames, stack_file, overrides), folder
 
 
-def read_picture(path: Path) -> Tensor:
-    """A photo of 8 or 16 bit as linear light, C H W float32."""
-    import cv2
-
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: check the file names in stack.toml")
-    pixels = cv2.imdecode(np.fromfile(path, dtype=np.uint8), cv2.IMREAD_UNCHANGED) if path.stat().st_size else None
-    if pixels is None:
-        raise ValueError(f"{path} cannot be read as a picture: is it truncated or of another type?")
-    if pixels.dtype == np.uint8:
-        white = 255.0
-    elif pixels.dtype == np.uint16:
-        white = 65535.0
-    else:
-        raise ValueError(f"{path} holds {pixels.dtype} pixels: 8 and 16 bit are read")
-    pixels = pixels[..., None] if pixels.ndim == 2 else pixels[..., 2::-1]  # OpenCV's order is B G R (A)
-    encoded = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)).astype(np.float32)) / white
-    return srgb_to_linear(encoded)
+def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, Any]) -> StackSettings:
+    """Metadata, under the stack.toml, under the user's word."""
+    given = overrides_from_toml(stack_file.camera, _frames_of(stack_file, frames))
+    distances = overrides.pop("focus_distances", None)
+    given |= overrides
+    if distances is not None:
+        given["focus_distances"] = given["focus_distances"] | _by_name(distances, frames)
+    return stack_settings(_metadata(frames), given)
 
 
-def _find(photos: str | Path | Sequence[str | Path]) -> tuple[Path, set[str] | None]:
-    """The folder, and the names of the files asked for (None: all that stack.toml lists)."""
-    if isinstance(photos, str | Path):
+def _find(photos: Source, video_frames: int) -> tuple[list[Frame], Path, StackFile]:
+    """The frames, their folder, and its stack.toml; frames that it lists are the stack of a folder."""
+    if isinstance(photos, str | Path) and Path(photos).is_dir():
         folder = Path(photos)
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{folder} is not a folder: give a folder of photos with a stack.toml")
-        return folder, None
-    files = [Path(file) for file in photos]
-    if not files:
-        raise ValueError("no photos given: give a folder, or at least 2 files")
-    folders = {file.parent for file in files}
+        stack_file = read_stack_file(folder)
+        listed = [folder / frame["file"] for frame in stack_file.frames]
+        for path in listed:
+            if not path.is_file():
+                raise FileNotFoundError(f"{path} does not exist: check the file names in {folder / NAME}")
+        if len(listed) > 1:
+            return [Frame(path) for path in listed], folder, stack_file
+        if len(listed) == 1:
+            raise ValueError(f"{folder / NAME} lists one photo: a focal stack needs at least 2")
+        return find_frames(folder, video_frames=video_frames), folder, stack_file
+    frames = find_frames(photos, video_frames=video_frames)
+    folders = {frame.path.parent for frame in frames}
     if len(folders) > 1:
         raise ValueError(f"photos lie in {len(folders)} folders: put the photos of a stack into one")
-    for file in files:
-        if not file.is_file():
-            raise FileNotFoundError(f"{file} does not exist: check the name")
-    return folders.pop(), {file.name for file in files}
+    folder = folders.pop()
+    return frames, folder, read_stack_file(folder)
 
 
-def _read_settings(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The [camera] table and the [[frame]] tables of a stack.toml, every key known and of its type."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: the camera's settings and focus distances are read from it")
+def _frames_of(stack_file: StackFile, frames: list[Frame]) -> list[dict[str, Any]]:
+    names = {frame.name for frame in frames}
+    return [table for table in stack_file.frames if table["file"] in names]
+
+
+def _by_name(distances: Any, frames: list[Frame]) -> dict[str, Any]:
+    if isinstance(distances, Mapping):
+        return dict(distances)
+    values = list(distances)
+    if len(values) != len(frames):
+        raise ValueError(
+            f"focus_distances has {len(values)} values, but there are {len(frames)} photos "
+            f"({frames[0].name} to {frames[-1].name}): give one for each, in that order"
+        )
+    return {frame.name: value for frame, value in zip(frames, values, strict=True)}
+
+
+def _metadata(frames: list[Frame]) -> list[FrameSettings]:
+    """Of each photo; pages of one file share its settings, without a distance of their own."""
+    paths = list(dict.fromkeys(frame.path for frame in frames))
+    found = dict(zip(paths, read_settings(paths), strict=True))
+    if len(paths) == len(frames):
+        return [found[frame.path] for frame in frames]
+    return [replace(found[frame.path], file=frame.name, focus_distance=None) for frame in frames]
+
+
+def _order_alone(settings: StackSettings) -> bool:
+    return settings.order is not None and all(value is None for value in settings.focus_distances)
+
+
+def _metric(frames: list[Frame], settings: StackSettings, magnification: list[float], folder: Path) -> Photos:
+    missing = settings.unknown
+    if missing:
+        raise ValueError(_what_is_missing(missing, settings, folder))
+    focal_length, f_number, pixel_pitch = settings.focal_length, settings.f_number, settings.pixel_pitch
+    assert focal_length and f_number and pixel_pitch  # or they were missing
+    distances = [value.value for value in settings.focus_distances if value is not None]
+    order = sorted(range(len(frames)), key=distances.__getitem__)
+    focus = torch.tensor([distances[i] for i in order], dtype=torch.float64)
+    settings = replace(
+        settings,
+        files=tuple(settings.files[i] for i in order),
+        focus_distances=tuple(settings.focus_distances[i] for i in order),
+    )
+    photos = Photos(
+        frames=[frames[i] for i in order],
+        settings=settings,
+        focus_distances=focus.tolist(),
+        camera=Camera(0.05, 2.8, 6e-6),
+        magnification=[magnification[i] for i in order],
+    )
+    with _naming(photos):
+        camera = Camera(focal_length.value, f_number.value, pixel_pitch.value)
+        if settings.focus_reference == "sensor":
+            focus = lens_distance(focus, focal_length.value)
+        # The stack's own checks, before anything is read: on pictures of one pixel.
+        FocalStack(torch.zeros(len(focus), 1, 2, 2), focus, camera)
+    return replace(photos, focus_distances=focus.tolist(), camera=camera)
+
+
+def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> str:
+    flags = {
+        "focal_length": "--focal-length-mm",
+        "f_number": "--f-number",
+        "pixel_pitch": "--pixel-pitch-um",
+        "focus_distance": "--focus-distances",
+    }
+    words = {name: name.replace("_", " ") for name in flags}
+    what = " and ".join(words[name] for name in missing)
+    if "focus_distance" in missing:
+        without = [f for f, v in zip(settings.files, settings.focus_distances, strict=True) if v is None]
+        if len(without) < len(settings.files):
+            what += f" (of {without[0]}{' and others' if len(without) > 1 else ''})"
+    remedy = f"give {', '.join(flags[name] for name in missing)}, or add it to {NAME} (focalsweep inspect --write)"
+    relative = ", or --relative for depth without a unit" if "focus_distance" in missing else ""
+    return f"{folder}: {what} unknown, the metadata does not say: {remedy}{relative}"
+
+
+def _relative(frames: list[Frame], settings: StackSettings, magnification: list[float], asked: bool) -> Photos:
+    """Depth without a unit: only the order of the frames counts."""
+    order = list(range(len(frames)))
+    known = [value.value if value else None for value in settings.focus_distances]
+    if all(value is not None for value in known):
+        order.sort(key=lambda i: known[i] or 0.0)
+        words = "their focus distances"
+    elif settings.order == "far-to-near":
+        order.reverse()
+        words = f"{NAME}, far to near"
+    else:
+        words = f"{NAME}, near to far" if settings.order else "the files, near to far (set order in stack.toml)"
+    count = len(frames)
+    near, far = 1 / RELATIVE_FOCUS[0], 1 / RELATIVE_FOCUS[1]
+    focus = [1 / (near + (far - near) * i / (count - 1)) for i in range(count)]
+    # A thin lens so short that the blur depends on inverse depth alone: its slope is what `pipeline` measures.
+    focal_length = 1e-4
+    slope_px = RELATIVE_BLUR_PX / (near - far)
+    camera = Camera(focal_length, focal_length, focal_length / slope_px)
+    settings = replace(
+        settings,
+        files=tuple(settings.files[i] for i in order),
+        focus_distances=tuple(settings.focus_distances[i] for i in order),
+    )
+    note = f"depth is relative, without a unit: the order of the frames is that of {words}"
+    return Photos(
+        frames=[frames[i] for i in order],
+        settings=settings,
+        focus_distances=focus,
+        camera=camera,
+        magnification=[magnification[i] for i in order],
+        relative=True,
+        notes=[note],
+    )
+
+
+class _Lazy(Sequence[Array]):
+    """Frames that are read when they are asked for, in turn."""
+
+    def __init__(self, frames: list[Frame]) -> None:
+        self._frames = frames
+        self._next = read_frames(frames)
+        self._position = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index != self._position:
+            self._next, self._position = read_frames(self._frames), 0
+            while self._position < index:
+                next(self._next)
+                self._position += 1
+        self._position += 1
+        return next(self._next).pixels
+
+
+@contextmanager
+def _naming(photos: Photos) -> Iterator[None]:
+    """Errors about a frame by its number get the folder and the names of the files."""
     try:
-        settings = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no valid TOML: {error}") from None
-    camera, frames = settings.pop("camera", {}), settings.pop("frame", [])
-    if settings:
-        raise ValueError(f"{path}: unknown table {min(settings)!r}: it has [camera] and [[frame]]")
-    if not isinstance(camera, dict):
-        raise ValueError(f"{path}: camera must be a table, [camera]")
-    if not isinstance(frames, list) or not all(isinstance(frame, dict) for frame in frames):
-        raise ValueError(f"{path}: frame must be a list of tables: write [[frame]], with two brackets, for each photo")
-    _check_keys(camera, CAMERA_KEYS, path, "[camera]")
-    for frame in frames:
-        _check_keys(frame, FRAME_KEYS, path, f"[[frame]] of {frame.get('file', 'unnamed file')}")
-        if "file" not in frame:
-            raise ValueError(f"{path}: a [[frame]] has no file: name the photo it is about")
-    return camera, frames
+        yield
+    except (ValueError, TypeError) as error:
+        hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
+        raise type(error)(f"{photos.frames[0].path.parent}: {error}{hint}") from None
 
 
-def _check_keys(table: dict[str, Any], keys: dict[str, str], path: Path, where: str) -> None:
-    for key, value in table.items():
-        if key not in keys:
-            raise ValueError(f"{path}: unknown key {key!r} in {where}: it is one of {', '.join(keys)}")
-        kind = keys[key]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = {
-            "number": number,
-            "text": isinstance(value, str),
-            "yes or no": isinstance(value, bool),
-            '"lens" or "sensor"': value in ("lens", "sensor"),
-            "range": isinstance(value, list)
-            and len(value) == 2
-            and all(isinstance(end, int | float) and end > 0 for end in value),
-        }
-        if not fits[kind]:
-            wanted = "two positive distances, [near, far]" if kind == "range" else kind
-            raise ValueError(f"{path}: {key} in {where} must be {wanted}, but is {value!r}")
+def _renumbered(alignment: Alignment) -> Alignment:
+    """The alignment of a stack that has the kept frames only."""
+    reference = alignment.kept.index(alignment.reference)
+    return replace(alignment, kept=tuple(range(len(alignment.kept))), reference=reference)
 
 
-def _focus_distance(frame: dict[str, Any], path: Path) -> float:
-    if "focus_distance" in frame:
-        return float(frame["focus_distance"])
-    if "focus_range" in frame:  # the middle in dioptres, where the lens's scale is even
-        near, far = frame["focus_range"]
-        return 2 / (1 / float(near) + 1 / float(far))
-    raise ValueError(f"{path}: focus distance of {frame['file']} unknown: add focus_distance (metres) to its [[frame]]")
-
-
-def _size(image: Tensor) -> str:
-    return f"{image.shape[-1]} x {image.shape[-2]} px and {image.shape[0]} channels"
+def _resized(pixels: Array, scale: float) -> Array:
+    """Resampled by exactly `scale` (below 1: averaged over areas), H W C."""
+    if scale == 1:
+        return pixels
+    image = torch.from_numpy(pixels).movedim(-1, 0)[None]
+    small = torch.nn.functional.interpolate(
+        image, scale_factor=scale, mode="bilinear", antialias=scale < 1, align_corners=False
+    )
+    return np.ascontiguousarray(small[0].movedim(0, -1).numpy())

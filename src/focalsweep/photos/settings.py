@@ -210,7 +210,7 @@ def _note_equal_distances(frames: Sequence[FrameSettings], distances: Sequence[V
             notes.append(f"{_listed(files)} have one focus distance, {metres:.4g} m")
 
 
-def stack_toml(settings: StackSettings) -> str:
+def stack_toml(settings: StackSettings, magnifications: Sequence[float] = ()) -> str:
     """The text of a stack.toml: every value with its source and interval, what is unknown as a comment."""
     lines = ["# Written by focalsweep inspect. Correct what is wrong: this file overrides the metadata of the photos."]
     lines += [f"# Note: {_comment(note)}" for note in settings.notes]
@@ -227,8 +227,10 @@ def stack_toml(settings: StackSettings) -> str:
         lines.append(f"aligned = {str(settings.aligned).lower()}")
     if settings.order is not None:
         lines.append(f"order = {_text(settings.order)}")
-    for file, value in zip(settings.files, settings.focus_distances, strict=True):
+    for number, (file, value) in enumerate(zip(settings.files, settings.focus_distances, strict=True)):
         lines += ["", "[[frame]]", f"file = {_text(file)}"]
+        if magnifications:
+            lines.append(f"magnification = {_digits(magnifications[number])}   # by registration")
         if value is None:
             lines.append("# focus_distance =   # metres; unknown: add it, inf is allowed")
         elif value.only_range:
@@ -238,11 +240,13 @@ def stack_toml(settings: StackSettings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_stack_toml(path: Path, settings: StackSettings, overwrite: bool = False) -> None:
+def write_stack_toml(
+    path: Path, settings: StackSettings, overwrite: bool = False, magnifications: Sequence[float] = ()
+) -> None:
     """Write a stack.toml, whole or not at all."""
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists and was left alone: move it away, or ask to overwrite it")
-    text = stack_toml(settings)
+    text = stack_toml(settings, magnifications)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -1,0 +1,74 @@
+"""What all commands share: the console, progress by stage, devices, sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True)
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def find_device(name: str):  # type: ignore[no-untyped-def]
+    """The torch device of that name."""
+    import torch
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"no device is called {name!r}: it is auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch finds no CUDA GPU here: use --device cpu")
+    return torch.device(name)
+
+
+def read_size(text: str | None) -> int | None:
+    """Bytes: "2GB", "500M", "1.5 GiB", or a number."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
+    if not match:
+        raise ValueError(f"--memory must be a size such as 2GB or 500MB, but is {text!r}")
+    return int(float(match[1]) * UNITS[match[2]])
+
+
+def read_numbers(text: str | None, flag: str) -> list[float] | None:
+    """Numbers with commas between."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{flag} must be numbers with commas between, such as 0.35,0.5,0.9, but is {text!r}") from None
+
+
+@contextmanager
+def stages(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error that names the stage at hand; silent where that is no terminal, or if asked."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    off = quiet or not console.is_terminal
+    with Progress(*columns, console=console, disable=off, transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda name, share: bar.update(task, description=name, completed=share)
+
+
+def write_record(record: dict[str, Any], output: Path | None) -> None:
+    """A result as JSON, into the file or to standard output."""
+    from focalsweep.results.writing import json_bytes, write_files
+
+    text = json_bytes(record)
+    if output is None:
+        print(text.decode())
+    else:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        print(*write_files({output: lambda file: file.write(text)}))
+
+
+def say_note(note: str) -> None:
+    console.print(f"focalsweep: {note}", style="yellow", highlight=False, soft_wrap=True)

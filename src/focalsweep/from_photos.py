@@ -1,0 +1,179 @@
+"""Photos in, metres out: alignment, what the frames say of lens and range, depth at the working size, full size.
+
+Pictures are read one at a time, several times over: memory holds the frames at the working size and a few pictures at
+full size, never the whole stack at full size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from focalsweep.photos.alignment import Alignment
+from focalsweep.photos.reading import Photos
+from focalsweep.photos.values import Value
+from focalsweep.pipeline import LEAST_REDUCTION, METHODS, at_full_size, estimate_as_it_is
+from focalsweep.results.result import DepthResult
+from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
+from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.full_size import blend_frames, working_scale
+from focalsweep.types import DepthGrid, FocalStack
+
+Stage = Callable[[str, float], None]
+"""Called with the name of the stage at hand and the share of it that is done."""
+
+GLANCE_PX = 360  # the longer side of the pictures that range and lens are read from
+
+
+def depth_from_photos(
+    photos: Photos,
+    method: str = "sweep",
+    *,
+    planes: DepthGrid | None = None,
+    refine: bool = True,
+    memory: int | None = None,
+    device: torch.device | str = "cpu",
+    stage: Stage | None = None,
+) -> tuple[DepthResult, FocalStack]:
+    """Depth at the full size of the photos, and the stack that it was worked out on.
+
+    Args:
+        photos: as `open_photos` gives them.
+        method: see `estimate_depth`.
+        planes: the depths to look at; by default those in sight.
+        refine: look for the focus distances inside the intervals that coarse metadata leaves.
+        memory: bytes that the sweep may use beside its input.
+        device: where to work.
+        stage: called as the work goes on.
+    """
+    if method not in METHODS:
+        raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
+    say = stage or (lambda name, share: None)
+    say("aligning", 0.0)
+    photos, alignment = photos.measured()
+    settings: dict[str, Any] = {}
+    say("looking", 0.0)
+    with torch.no_grad():
+        glance = _glance(photos, alignment, device)
+        if photos.relative:
+            photos, glance, settings["blur"] = _with_measured_blur(photos, glance)
+        elif refine:
+            photos, glance, settings["refined"] = _with_refined_focus(photos, glance, say)
+        source = "the caller"
+        if planes is None:
+            planes, source = find_range(glance, extend=not photos.relative)
+    rows, columns = (part.stop - part.start for part in alignment.area)
+    scale = working_scale(_lens_of(photos), planes, (rows, columns))
+    scale = 1.0 if scale > LEAST_REDUCTION else scale
+    say("reading", 0.0)
+    stack = photos.stack(alignment, scale)
+    result = estimate_as_it_is(
+        stack.to(device=device),
+        method,
+        planes,
+        source,
+        blend=True,
+        memory=memory,
+        progress=lambda share: say("sweeping", share),
+    )
+    if scale < 1:
+        say("full size", 0.0)
+        frames = (torch.from_numpy(pixels) for pixels in photos.pixels(alignment))
+        sharp = blend_frames(frames, stack.focus_distances, torch.from_numpy(result.depth))
+        result = at_full_size(result, sharp, photos.camera)
+    record = {**result.record, **_record(photos, alignment, settings), "relative": photos.relative}
+    return replace(result, record=record), stack
+
+
+def _glance(photos: Photos, alignment: Alignment, device: torch.device | str) -> FocalStack:
+    rows, columns = alignment.area
+    longer = max(rows.stop - rows.start, columns.stop - columns.start)
+    stack = photos.stack(alignment, min(1.0, GLANCE_PX / longer))
+    return in_strongest_colour(stack.to(device=device).as_batch())
+
+
+def _lens_of(photos: Photos) -> FocalStack:
+    """A stack of the full-size camera without pixels, to ask the lens model about."""
+    frames = len(photos.frames)
+    magnification = torch.tensor(photos.magnification, dtype=torch.float64)
+    focus = torch.tensor(photos.focus_distances, dtype=torch.float64)
+    return FocalStack(torch.zeros(frames, 1, 2, 2), focus, photos.camera, magnification)
+
+
+def _with_measured_blur(photos: Photos, glance: FocalStack) -> tuple[Photos, FocalStack, dict[str, float]]:
+    """A stack of unknown lens, with the blur that its frames show."""
+    factor = measure_blur(glance)
+    camera = photos.camera.resized(factor)
+    found = FocalStack(glance.images, glance.focus_distances, glance.camera.resized(factor), glance.magnification)
+    return replace(photos, camera=camera), found, {"times_assumed": factor}
+
+
+def _with_refined_focus(photos: Photos, glance: FocalStack, say: Stage) -> tuple[Photos, FocalStack, Any]:
+    """Where the metadata has only ranges: the distances inside them that explain the frames best."""
+    known = photos.settings.focus_distances
+    if not any(value is not None and value.only_range for value in known):
+        return photos, glance, None
+    # Distances from the sensor and from the lens differ by nearly the same length across a narrow range.
+    intervals = [
+        _inverse_interval(value, distance) for value, distance in zip(known, photos.focus_distances, strict=True)
+    ]
+    before = photos.focus_distances
+    after = refine_focus(glance, intervals, progress=lambda share: say("refining focus", share))
+    order = sorted(range(len(after)), key=after.__getitem__)
+    if order != list(range(len(after))):  # frames of overlapping ranges may change places; the stack stays in order
+        after = sorted(after)
+    photos = replace(photos, focus_distances=after)
+    focus = torch.tensor([after], dtype=torch.float64)
+    moved = [{"file": name, "from": a, "to": b} for name, a, b in zip(photos.names, before, after, strict=True)]
+    return photos, FocalStack(glance.images, focus, glance.camera, glance.magnification), moved
+
+
+def _inverse_interval(value: Value | None, distance: float) -> tuple[float, float]:
+    """The inverse distances from the lens that a frame's range allows; a point where the metadata is exact."""
+    if value is None or not value.only_range or value.value <= 0:
+        return 1 / distance, 1 / distance
+    offset = distance - value.value if value.value < float("inf") else 0.0
+    near, far = max(value.low + offset, 1e-6), value.high + offset
+    return 1 / far, 1 / near
+
+
+def told(value: Value | None) -> dict[str, Any] | None:
+    """A value with its source and interval, for people and JSON."""
+    return None if value is None else {"value": value.value, "source": value.source, "range": [value.low, value.high]}
+
+
+def _record(photos: Photos, alignment: Alignment, measured: dict[str, Any]) -> dict[str, Any]:
+    """Every setting with where it came from, for run.json."""
+    settings = photos.settings
+    return {
+        "settings": {name: told(getattr(settings, name)) for name in ("focal_length", "f_number", "pixel_pitch")}
+        | {"focus_reference": {"value": settings.focus_reference, "source": settings.reference_source}},
+        "frames": [
+            {
+                "file": frame.name,
+                "focus_distance": told(value),
+                "focus_distance_from_lens": distance,
+                "magnification": magnification,
+                "motion_px": float(motion),
+                "exposure": float(gain),
+            }
+            for frame, value, distance, magnification, motion, gain in zip(
+                photos.frames,
+                settings.focus_distances,
+                photos.focus_distances,
+                photos.magnification,
+                alignment.motion_px,
+                alignment.gains,
+                strict=True,
+            )
+        ],
+        "area": {
+            "rows": [alignment.area[0].start, alignment.area[0].stop],
+            "columns": [alignment.area[1].start, alignment.area[1].stop],
+        },
+        "measured": {name: value for name, value in measured.items() if value is not None},
+        "warnings": photos.notes,
+    }

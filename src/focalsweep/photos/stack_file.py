@@ -1,0 +1,85 @@
+"""stack.toml: what the user knows better than the metadata, every key known and of its type (DESIGN.md section 8)."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAME = "stack.toml"
+ORDERS = ("near-to-far", "far-to-near")
+CAMERA_KEYS = {
+    "focal_length": "number",
+    "f_number": "number",
+    "pixel_pitch": "number",
+    "focus_reference": '"lens" or "sensor"',
+    "aligned": "yes or no",
+    "order": '"near-to-far" or "far-to-near"',
+}
+FRAME_KEYS = {"file": "text", "focus_distance": "number", "focus_range": "range", "magnification": "number"}
+
+
+@dataclass(frozen=True)
+class StackFile:
+    """The [camera] table and the [[frame]] tables."""
+
+    camera: dict[str, Any] = field(default_factory=dict)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def magnifications(self) -> dict[str, float]:
+        return {frame["file"]: float(frame.get("magnification", 1.0)) for frame in self.frames}
+
+
+def read_stack_file(folder: Path) -> StackFile:
+    """The stack.toml of a folder; an empty one where there is none."""
+    path = folder / NAME
+    if not path.is_file():
+        return StackFile()
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no valid TOML: {error}") from None
+    camera, frames = settings.pop("camera", {}), settings.pop("frame", [])
+    if settings:
+        raise ValueError(f"{path}: unknown table {min(settings)!r}: it has [camera] and [[frame]]")
+    if not isinstance(camera, dict):
+        raise ValueError(f"{path}: camera must be a table, [camera]")
+    if not isinstance(frames, list) or not all(isinstance(frame, dict) for frame in frames):
+        raise ValueError(f"{path}: frame must be a list of tables: write [[frame]], with two brackets, for each photo")
+    _check_keys(camera, CAMERA_KEYS, path, "[camera]")
+    names = set()
+    for frame in frames:
+        _check_keys(frame, FRAME_KEYS, path, f"[[frame]] of {frame.get('file', 'unnamed file')}")
+        if "file" not in frame:
+            raise ValueError(f"{path}: a [[frame]] has no file: name the photo it is about")
+        if frame["file"] in names:
+            raise ValueError(f"{path}: {frame['file']} has two [[frame]] tables: keep one")
+        names.add(frame["file"])
+        # A photo lies in the folder: a name that leads elsewhere is a mistake, or an attempt.
+        if Path(frame["file"]).is_absolute() or ".." in Path(frame["file"]).parts:
+            raise ValueError(f"{path}: {frame['file']} lies outside of the folder: put the photos beside stack.toml")
+    return StackFile(camera, frames)
+
+
+def _check_keys(table: dict[str, Any], keys: dict[str, str], path: Path, where: str) -> None:
+    for key, value in table.items():
+        if key not in keys:
+            raise ValueError(f"{path}: unknown key {key!r} in {where}: it is one of {', '.join(keys)}")
+        kind = keys[key]
+        if not _fits(value, kind):
+            wanted = "two positive distances, [near, far]" if kind == "range" else kind
+            raise ValueError(f"{path}: {key} in {where} must be {wanted}, but is {value!r}")
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "yes or no":
+        return isinstance(value, bool)
+    if kind == "range":
+        return isinstance(value, list) and len(value) == 2 and all(_fits(end, "number") and end > 0 for end in value)
+    return value in (("lens", "sensor") if "lens" in kind else ORDERS)

@@ -1,0 +1,148 @@
+"""What the frames themselves say about the planes and the lens, by the re-blur likelihood on small pictures.
+
+The range of depths in sight; focus distances inside the intervals that coarse metadata leaves; and, where nothing is
+known of the lens, how fast blur grows. All take a batched stack of one, small and of one channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from focalsweep.sweep.argmin import argmin_depth
+from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.volume import plan_sweep, sweep_tiles
+from focalsweep.types import DepthGrid, FocalStack
+
+COST = ReblurCost(squash=False)
+PLANES = 48
+SURE = 0.6  # confidence of the pixels that decide on the range
+PILED_UP = 0.015  # share of them at an end plane that extends it
+KEPT = 0.002  # share of them that may lie outside when a range is trimmed
+MARGIN = 0.08  # of the range, added at either end
+EXTENSION = 0.6  # of the range, in inverse depth
+ROUNDS = 5
+BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0)
+
+
+def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tuple[DepthGrid, str]:
+    """Planes over the depths that are in sight, and how they were found, in words.
+
+    From the focus distances and a margin; an end where sure pixels pile up is moved outwards, as far as infinity, and
+    a range far wider than what is in sight is narrowed. Without `extend` no end moves outwards.
+    """
+    focus = 1 / stack.focus_distances.detach()
+    near, far = float(focus.max()), float(focus.min())
+    span = max(near - far, 0.1 * near)
+    near, far = near + 0.25 * span, max(far - 0.25 * span, 0.0)
+    moved: set[str] = set()
+    inverse = torch.empty(0)
+    for _ in range(ROUNDS):
+        planes = DepthGrid.uniform_in_inverse_depth(1 / near, 1 / far if far else torch.inf, PLANES)
+        prediction = argmin_depth(stack, planes, COST)
+        inverse = (1 / prediction.depth)[prediction.confidence > SURE]
+        if inverse.numel() < 100:
+            return _grid(near, far, count), "the focus distances and a margin: too little texture to say more"
+        step = (near - far) / (PLANES - 1)
+        at_near = float((inverse > near - 1.5 * step).float().mean()) > PILED_UP
+        at_far = far > 0 and float((inverse < far + 1.5 * step).float().mean()) > PILED_UP
+        if not extend or not (at_near or at_far):
+            break
+        width = near - far
+        if at_near:
+            near, moved = near + EXTENSION * width, moved | {"near"}
+        if at_far:
+            far, moved = max(far - EXTENSION * width, 0.0), moved | {"far"}
+            far = 0.0 if far < 0.05 * near else far
+    low, high = (float(q) for q in torch.quantile(inverse.double(), torch.tensor([KEPT, 1 - KEPT]).double()))
+    margin = MARGIN * (high - low) + 2 * (near - far) / (PLANES - 1)
+    trimmed_near, trimmed_far = min(near, high + margin), max(far, low - margin, 0.0)
+    words = "the depths in sight"
+    if moved:
+        words += f", beyond the focus distances at the {' and the '.join(sorted(moved))} end"
+    return _grid(trimmed_near, trimmed_far, count), words
+
+
+def refine_focus(
+    stack: FocalStack,
+    intervals: Sequence[tuple[float, float]],  # of each frame's inverse focus distance, low and high
+    rounds: int = 2,
+    progress: Callable[[float], None] | None = None,
+) -> list[float]:
+    """Focus distances, metres, that explain the frames best, each inside its interval; others stay.
+
+    One frame at a time: the misfit at both ends and the present value, then the vertex of the parabola through them.
+    """
+    focus = (1 / stack.focus_distances[0]).tolist()
+    free = [i for i, (low, high) in enumerate(intervals) if high - low > 1e-9]
+    done = 0
+    for _ in range(rounds):
+        for i in free:
+            low, high = intervals[i]
+            middle = min(max(focus[i], low + 0.02 * (high - low)), high - 0.02 * (high - low))
+            points = [low, middle, high]
+            values = [_misfit(_with_focus(stack, focus, i, u)) for u in points]
+            focus[i] = _vertex(points, values)
+            done += 1
+            if progress:
+                progress(done / (rounds * len(free)))
+    return [1 / u if u > 0 else torch.inf for u in focus]
+
+
+def measure_blur(stack: FocalStack) -> float:
+    """How many times the stack's own blur explains its frames best, where the lens is unknown."""
+    slopes = [blur / _blur_px(stack) for blur in BLURS_PX]
+    values = [_misfit(_with_blur(stack, slope)) for slope in slopes]
+    best = min(range(len(values)), key=values.__getitem__)
+    if best in (0, len(values) - 1):
+        return slopes[best]
+    logs = [float(torch.tensor(slope).log()) for slope in slopes[best - 1 : best + 2]]
+    return float(torch.tensor(_vertex(logs, values[best - 1 : best + 2])).exp())
+
+
+def _grid(near: float, far: float, count: int) -> DepthGrid:
+    return DepthGrid.uniform_in_inverse_depth(1 / near, 1 / far if far > 0 else torch.inf, count)
+
+
+def _misfit(stack: FocalStack) -> float:
+    """The mean of the logarithm of each pixel's lowest cost: a few pixels that nothing explains do not decide."""
+    planes = DepthGrid.around(stack, PLANES)
+    plan = plan_sweep(stack, planes, COST, "mirror", None)
+    total, pixels = 0.0, 0
+    for _, costs in sweep_tiles(stack, plan, COST):
+        lowest = costs.amin(1)
+        total += float(torch.log(lowest + stack.frame_count).sum())
+        pixels += lowest.numel()
+    return total / pixels
+
+
+def _with_focus(stack: FocalStack, focus: list[float], frame: int, inverse: float) -> FocalStack:
+    changed = [inverse if i == frame else u for i, u in enumerate(focus)]
+    distances = torch.tensor([[1 / u if u > 0 else torch.inf for u in changed]], dtype=torch.float64)
+    return FocalStack(stack.images, distances, stack.camera, stack.magnification)
+
+
+def _with_blur(stack: FocalStack, factor: float) -> FocalStack:
+    """The same frames with `factor` times the blur: a finer pixel pitch does just that."""
+    return FocalStack(stack.images, stack.focus_distances, stack.camera.resized(factor), stack.magnification)
+
+
+def _blur_px(stack: FocalStack) -> float:
+    """Of the nearest focus plane, seen by the frame that is focused farthest."""
+    from focalsweep.optics.thin_lens import blur_slope_px
+
+    focus = 1 / stack.focus_distances
+    slope = blur_slope_px(stack.focus_distances, stack.camera, stack.magnification)
+    return float(slope.mean() * (focus.max() - focus.min()))
+
+
+def _vertex(points: Sequence[float], values: Sequence[float]) -> float:
+    """Where the parabola through three points is lowest, not beyond them; the lowest point where it opens down."""
+    (a, b, c), (fa, fb, fc) = points, values
+    top = (b - a) ** 2 * (fb - fc) - (b - c) ** 2 * (fb - fa)
+    bottom = (b - a) * (fb - fc) - (b - c) * (fb - fa)
+    lowest = points[min(range(3), key=values.__getitem__)]
+    if bottom >= 0:  # for rising points the parabola opens upwards where this is negative
+        return lowest
+    return min(max(b - top / (2 * bottom), min(points)), max(points))
