@@ -33,13 +33,18 @@ def run_protocol(
     quick: bool,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder."""
+    """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
+
+    A network that several runs trained is told apart by their folders.
+    """
     if protocol not in PROTOCOLS:
         raise ValueError(f"no protocol is called {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
     readers = {name: reader_of(name, device) for name in methods}
     trained = {}
     for folder in checkpoints:
         name, reader, about = reader_of_run(folder, device)
+        if name in readers:
+            name = f"{name}, {folder}"
         readers[name], trained[name] = reader, about
     with torch.no_grad():
         result = PROTOCOLS[protocol](readers, str(textures or ""), device, say, 0.1 if quick else 1.0)
