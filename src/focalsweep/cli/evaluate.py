@@ -59,7 +59,7 @@ def reader_of(name: str, device: torch.device) -> Reader:
     if name != "sweep":
         raise ValueError(f"no method is called {name!r}: it is one of argmin, argmin-paper, sweep")
     network, objective = load_network("sweepnet", device), SweepObjective()
-    return lambda sample: depth_at(objective.position(network, sample).float(), sample)
+    return lambda sample: depth_at(objective.read(network, sample).position.float(), sample)
 
 
 def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict[str, Any]]:
@@ -73,7 +73,7 @@ def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict
 
     def read(sample: Sample) -> torch.Tensor:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
-            position = objective.position(network, sample)
+            position = objective.read(network, sample).position
         return depth_at(position.float(), sample)
 
     about = {"steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size}

@@ -15,6 +15,7 @@ from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
+from focalsweep.training.pictures import make_pictures
 
 
 def build_network(config: TrainingConfig) -> nn.Module:
@@ -45,13 +46,15 @@ def run_training(
         data["texture_folder"] = str(textures)
     training = read_generator_config({**data, "held_out": False})
     validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    objective, validation_source = build_objective(config), make_source(validation)
     return train(
         config,
         build_network(config),
         make_source(training),
-        build_objective(config),
+        objective,
         output_folder,
-        validation_source=make_source(validation),
+        validation_source=validation_source,
+        pictures=make_pictures(objective, validation_source),
         device=device,
         resume=resume,
         time_limit_minutes=time_limit_minutes,
