@@ -41,6 +41,8 @@ def run_training(
 ) -> Outcome:
     """Train as the config says; `textures` is a folder of pictures that join the procedural ones."""
     config = read_config(path)
+    if config.image_size[0] != config.image_size[1]:
+        raise ValueError(f"{path}: the generator's pictures are square, but image_size is {list(config.image_size)}")
     data: dict[str, Any] = {"size": config.image_size[0], "planes": config.planes, **config.data}
     if textures:
         data["texture_folder"] = str(textures)

@@ -19,6 +19,7 @@ from focalsweep.training import pictures
 from focalsweep.training.objectives import PaperObjective, Reading, SweepObjective, true_position
 from focalsweep.training.pictures import CAPTION_PX, ERROR_PLANES, GAP_PX, in_colour, make_pictures, panels, strip
 from focalsweep.training.run import run_training
+from tests.errors import assert_one_sentence, message_of
 from tests.unit.cli.test_evaluate import CONFIG
 from tests.unit.training.toy import silent
 
@@ -120,3 +121,10 @@ def test_a_training_run_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     first, second = (np.asarray(Image.open(tmp_path / "run" / "pictures" / name)) for name in names)
     assert first.shape == second.shape and not np.array_equal(first, second)
     assert outcome.validation == json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])["validation"]
+
+
+def test_pictures_that_are_not_square_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.toml"
+    path.write_text(CONFIG.replace("[32, 32]", "[32, 64]"))
+    call = lambda: run_training(path, tmp_path / "run", device=CPU)  # noqa: E731
+    assert_one_sentence(message_of(call, ValueError), "wide.toml", "square", "[32, 64]")
