@@ -88,6 +88,8 @@ def make_source(config: GeneratorConfig) -> Source:
 
     def source(step: int, batch_size: int, device: torch.device) -> Sample:
         nonlocal last
+        if device.type == "cuda" and device.index is None:  # the other thread has a current GPU of its own
+            device = torch.device("cuda", torch.cuda.current_device())
         waiting = ahead.pop((step, batch_size, device), None) or maker.submit(make, step, batch_size, device)
         sample = waiting.result()
         if device.type == "cuda":
