@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.model.sweepnet import SweepNet, prediction_from_positions
+from focalsweep.model.sweepnet import STRIDE, SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.thin_lens import image_distance
@@ -39,7 +39,7 @@ Method = Callable[..., DepthPrediction]
 COST = ReblurCost()
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 NETWORK_TILE_PX = 512
-NETWORK_HALO_PX = 64
+NETWORK_HALO_PX = 64  # a multiple of the network's stride
 
 
 def network_depth(
@@ -126,9 +126,12 @@ def read_volume(
 
 
 def _cuts(length: int) -> list[tuple[slice, slice]]:
-    """An axis cut into cores, each with the area around it that the network sees."""
+    """An axis cut into cores, each with the area around it that the network sees.
+
+    Areas begin at multiples of the network's stride, so that its coarse pixels are the same in all tiles.
+    """
     count = max(1, round(length / NETWORK_TILE_PX))
-    borders = [round(i * length / count) for i in range(count + 1)]
+    borders = [*(STRIDE * round(i * length / count / STRIDE) for i in range(count)), length]
     return [
         (slice(start, stop), slice(max(0, start - NETWORK_HALO_PX), min(length, stop + NETWORK_HALO_PX)))
         for start, stop in itertools.pairwise(borders)

@@ -73,6 +73,7 @@ def test_truncated_photo_is_one_sentence_and_leaves_nothing(small_stack: Path, t
         (["depth", str(DEMO_STACK), "--device", "abacus"], "abacus"),
         (["depth", str(DEMO_STACK), "--method", "guess"], "guess"),
         (["bench", "speed", "--repeats", "0"], "repeats"),
+        (["evaluate", "guess"], "'guess'"),
     ],
 )
 def test_bad_arguments(arguments: list[str], words: str) -> None:

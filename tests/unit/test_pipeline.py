@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth
+from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth, load_stack, pipeline
+from focalsweep.cli.main import DEMO_STACK
+from focalsweep.model.sweepnet import STRIDE
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import RIGS, render_plane
 
@@ -110,3 +112,37 @@ def test_network_takes_gray_and_double_and_refuses_other_channels() -> None:
     assert result.depth.shape == (33, 40) and result.depth.dtype == np.float32
     with pytest.raises(ValueError, match="4 channels"):
         estimate_depth(FocalStack(images.expand(3, 4, 33, 40), [0.8, 1.2, 2.0], camera), "sweep")
+
+
+def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture in six tiles against the same in one: what differs, and by how much depth jumps between tiles."""
+    stack = load_stack(DEMO_STACK).cropped(3, 5, 281, 371)
+    planes = DepthGrid.around(stack, 32)
+    monkeypatch.setattr(pipeline, "NETWORK_TILE_PX", 1000)
+    whole = estimate_depth(stack, planes=planes)
+    shares: list[float] = []
+    monkeypatch.setattr(pipeline, "NETWORK_TILE_PX", 128)
+    tiled = estimate_depth(stack, planes=planes, progress=shares.append)
+    assert shares == pytest.approx([i / 6 for i in range(1, 7)])
+    difference = np.abs(tiled.depth - whole.depth) / whole.depth
+    print(f"relative difference of depth: mean {difference.mean():.1e}, largest {difference.max():.1e}")
+    assert 0 < difference.mean() < 1e-3
+    assert difference.max() < 0.05
+    assert (np.abs(tiled.std - whole.std) / whole.std).mean() < 0.02
+    for axis, length in enumerate(stack.size):
+        jump, usual = (np.abs(np.diff(1 / result.depth, axis=axis)).mean(1 - axis) for result in (tiled, whole))
+        borders = [core.start - 1 for core, _ in pipeline._cuts(length)[1:]]
+        assert borders
+        for border in borders:
+            assert jump[border] < 1.1 * usual[border] + 0.1 * usual.mean(), f"a seam along axis {axis} at {border}"
+
+
+@pytest.mark.parametrize("length", [1, 500, 768, 770, 1023, 1999, 4000])
+def test_cuts_cover_an_axis_in_step_with_the_network(length: int) -> None:
+    cuts = pipeline._cuts(length)
+    assert [pixel for core, _ in cuts for pixel in range(core.start, core.stop)] == list(range(length))
+    for core, area in cuts:
+        assert area.start % STRIDE == 0
+        assert area.start == max(0, core.start - pipeline.NETWORK_HALO_PX)
+        assert area.stop == min(length, core.stop + pipeline.NETWORK_HALO_PX)
+        assert core.stop - core.start <= 1.5 * pipeline.NETWORK_TILE_PX + STRIDE

@@ -33,13 +33,18 @@ def run_protocol(
     quick: bool,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder."""
+    """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
+
+    A network that several runs trained is told apart by their folders.
+    """
     if protocol not in PROTOCOLS:
         raise ValueError(f"no protocol is called {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
     readers = {name: reader_of(name, device) for name in methods}
     trained = {}
     for folder in checkpoints:
         name, reader, about = reader_of_run(folder, device)
+        if name in readers:
+            name = f"{name}, {folder}"
         readers[name], trained[name] = reader, about
     with torch.no_grad():
         result = PROTOCOLS[protocol](readers, str(textures or ""), device, say, 0.1 if quick else 1.0)
@@ -54,7 +59,7 @@ def reader_of(name: str, device: torch.device) -> Reader:
     if name != "sweep":
         raise ValueError(f"no method is called {name!r}: it is one of argmin, argmin-paper, sweep")
     network, objective = load_network("sweepnet", device), SweepObjective()
-    return lambda sample: depth_at(objective.position(network, sample).float(), sample)
+    return lambda sample: depth_at(objective.read(network, sample).position.float(), sample)
 
 
 def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict[str, Any]]:
@@ -68,7 +73,7 @@ def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict
 
     def read(sample: Sample) -> torch.Tensor:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
-            position = objective.position(network, sample)
+            position = objective.read(network, sample).position
         return depth_at(position.float(), sample)
 
     about = {"steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size}

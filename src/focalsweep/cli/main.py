@@ -72,7 +72,7 @@ def evaluate(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
     device: Device = "auto",
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of the data.")] = False,
 ) -> None:
     """Measure methods on a protocol: all of them on the same data, in one run.
 

@@ -34,10 +34,16 @@ def largest_blur_px(
     return diameter_px[:, None, None, None] * torch.maximum((ends[0] - focus).abs(), (ends[1] - focus).abs())
 
 
+def widest_sample(samples: Tensor) -> Tensor:
+    """How far samples of the lens (S 4) reach, at least 1: a polygon with the disk's variance has corners beyond it."""
+    widest: Tensor = samples[:, :2].norm(dim=1).amax().clamp_min(1)
+    return widest
+
+
 def solids_in_reach(
     scenes: Scenes,
     focal_px: Tensor,  # B
-    aperture: Tensor,  # B
+    aperture: Tensor,  # B: the diameter that holds every sample of the lens
     inverse_focus: Tensor,  # B F
     size: tuple[int, int],
 ) -> Tensor:  # B F rows columns, int32

@@ -75,7 +75,7 @@ def make_source(config: GeneratorConfig) -> Source:
     streams: dict[torch.device, torch.cuda.Stream] = {}
     maker = ThreadPoolExecutor(1)
     ahead: dict[tuple[int, int, torch.device], Future[Sample]] = {}
-    last = -1
+    last: int | None = None
 
     def make(step: int, batch_size: int, device: torch.device) -> Sample:
         drawing = draw_scenes(config, atlas.count, step, batch_size)
@@ -88,6 +88,8 @@ def make_source(config: GeneratorConfig) -> Source:
 
     def source(step: int, batch_size: int, device: torch.device) -> Sample:
         nonlocal last
+        if device.type == "cuda" and device.index is None:  # the other thread has a current GPU of its own
+            device = torch.device("cuda", torch.cuda.current_device())
         waiting = ahead.pop((step, batch_size, device), None) or maker.submit(make, step, batch_size, device)
         sample = waiting.result()
         if device.type == "cuda":
@@ -95,7 +97,8 @@ def make_source(config: GeneratorConfig) -> Source:
             stream.wait_stream(streams[device])
             for tensor in (sample.stack.images, sample.depth):
                 tensor.record_stream(stream)
-        following = step + max(1, step - last)  # under data parallel, steps go by the number of processes
+        # Under data parallel, steps go by the number of processes.
+        following = step + (step - last if last is not None and step > last else 1)
         last = step
         ahead.clear()
         ahead[following, batch_size, device] = maker.submit(make, following, batch_size, device)

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from focalsweep.synthesis import tracer
-from focalsweep.synthesis.culling import TILE, solids_in_reach, tile_count
+from focalsweep.synthesis.culling import TILE, solids_in_reach, tile_count, widest_sample
 from focalsweep.synthesis.scenes import EMPTY, Scenes
 from focalsweep.synthesis.textures import Atlas
 from focalsweep.synthesis.tracer import Lenses
@@ -254,12 +254,15 @@ def render(
     batch, frames = lenses.inverse_focus.shape
     device = choice.device
     out = torch.empty((batch, frames, 3, *size), device=device)
-    in_reach = solids_in_reach(scenes, lenses.focal_px, lenses.aperture, lenses.inverse_focus, size)
+    samples = torch.cat(sets)
+    in_reach = solids_in_reach(
+        scenes, lenses.focal_px, lenses.aperture * widest_sample(samples), lenses.inverse_focus, size
+    )
     starts = torch.tensor([0, *itertools.accumulate(len(one) for one in sets)], dtype=torch.int32).to(device)
     rows, columns = tile_count(size)
     _render_kernel[batch * frames, rows * columns](
         _pack(scenes, atlas.means), scenes.light, atlas.words, lenses.focal_px, lenses.aperture,
-        lenses.inverse_focus.contiguous(), in_reach.contiguous(), choice.contiguous(), starts, torch.cat(sets), out,
+        lenses.inverse_focus.contiguous(), in_reach.contiguous(), choice.contiguous(), starts, samples, out,
         scenes.kind.shape[1], frames, size[0], size[1], columns,
         FIELDS=FIELDS, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, ROWS=TILE[0], COLUMNS=TILE[1],
     )  # fmt: skip

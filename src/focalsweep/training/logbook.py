@@ -48,7 +48,7 @@ class Logbook:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            self.say("no curves for TensorBoard: it is not installed (pip install tensorboard)")
+            self.say('no curves for TensorBoard: it is not installed (pip install "focalsweep[train]")')
             return None
         return SummaryWriter(str(self._folder / "tensorboard"), purge_step=from_step + 1)  # type: ignore[no-untyped-call]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,15 @@ from focalsweep.synthesis.sample import Sample
 Figures = dict[str, Tensor]
 FARTHEST = 20.0  # times the nearest plane: relative errors of depth mean little beyond
 RELATIVE_WEIGHT = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a network saw beside the costs, and what it said."""
+
+    picture: Tensor  # B 3 H W, sRGB in 0..1
+    position: Tensor  # B H W, 0..1 over the planes
+    scale: Tensor | None  # B H W: the error it expects, in the same unit, where the network says so
 
 
 def swept(sample: Sample, cost: str) -> Tensor:
@@ -98,10 +108,10 @@ class SweepObjective:
         loss, figures = sweep_loss(output, sample)
         return loss, figures | {"abs_rel": abs_rel(output.position, sample)}
 
-    def position(self, network: Any, sample: Sample) -> Tensor:  # B H W
-        """What the network says, 0..1 over the planes."""
-        position: Tensor = network(*network_inputs(sample, self.cost)).position
-        return position
+    def read(self, network: Any, sample: Sample) -> Reading:
+        picture, volume = network_inputs(sample, self.cost)
+        output = network(picture, volume)
+        return Reading(picture + 0.5, output.position, output.scale)
 
 
 class PaperObjective:
@@ -114,7 +124,7 @@ class PaperObjective:
         self.cost = cost
 
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
-        scales, positions = self._scales(network, sample)
+        _, scales, positions = self._scales(network, sample)
         position = true_position(sample)
         loss = paper_loss(scales, position.clamp_min(1e-6), positions)
         with torch.no_grad():
@@ -122,19 +132,18 @@ class PaperObjective:
             error = (estimate - position).abs().mean() * (positions.shape[1] - 1)
             return loss, {"error_planes": error, "abs_rel": abs_rel(estimate, sample)}
 
-    def position(self, network: Any, sample: Sample) -> Tensor:  # B H W
-        """What the network says, 0..1 over the planes."""
-        scales, positions = self._scales(network, sample)
-        return soft_argmin(scales[-1], positions)
+    def read(self, network: Any, sample: Sample) -> Reading:
+        picture, scales, positions = self._scales(network, sample)
+        return Reading(picture, soft_argmin(scales[-1], positions), None)
 
-    def _scales(self, network: Any, sample: Sample) -> tuple[list[Tensor], Tensor]:
-        """Probabilities, coarse to fine, and the planes' positions B D."""
+    def _scales(self, network: Any, sample: Sample) -> tuple[Tensor, list[Tensor], Tensor]:
+        """The farthest frame in sRGB, probabilities, coarse to fine, and the planes' positions B D."""
         with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
             volume = swept(sample, self.cost)
             farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
-            frame = sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest]
+            frame = linear_to_srgb(sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest])
         positions = torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(volume), -1)
-        return network(linear_to_srgb(frame), volume), positions
+        return frame, network(frame, volume), positions
 
 
 def depth_at(position: Tensor, sample: Sample) -> Tensor:

@@ -15,6 +15,7 @@ from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
+from focalsweep.training.pictures import make_pictures
 
 
 def build_network(config: TrainingConfig) -> nn.Module:
@@ -40,18 +41,22 @@ def run_training(
 ) -> Outcome:
     """Train as the config says; `textures` is a folder of pictures that join the procedural ones."""
     config = read_config(path)
+    if config.image_size[0] != config.image_size[1]:
+        raise ValueError(f"{path}: the generator's pictures are square, but image_size is {list(config.image_size)}")
     data: dict[str, Any] = {"size": config.image_size[0], "planes": config.planes, **config.data}
     if textures:
         data["texture_folder"] = str(textures)
     training = read_generator_config({**data, "held_out": False})
     validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    objective, validation_source = build_objective(config), make_source(validation)
     return train(
         config,
         build_network(config),
         make_source(training),
-        build_objective(config),
+        objective,
         output_folder,
-        validation_source=make_source(validation),
+        validation_source=validation_source,
+        pictures=make_pictures(objective, validation_source),
         device=device,
         resume=resume,
         time_limit_minutes=time_limit_minutes,

@@ -266,3 +266,22 @@ def test_workers_stay_within_the_memory_bound(monkeypatch: pytest.MonkeyPatch) -
         assert plan.workers >= 1
         assert used <= memory or plan.workers == 1
     assert plan.workers > 4
+
+
+@pytest.mark.parametrize("memory", [None, 8_000_000], ids=["at once", "tiled"])
+def test_a_part_with_the_statistics_of_the_whole_is_that_part(memory: int | None) -> None:
+    """Away from its borders, that is: there the part is mirrored, the whole goes on."""
+    stack = render_plane("dslr", 1.3, size=200).stack
+    planes = DepthGrid.uniform_in_inverse_depth(1.1, 1.6, 8)
+    cost = ReblurCost(squash=False)
+    statistics = cost.measure(stack.as_batch().images)
+    part = stack.cropped(20, 0, 170, 160)
+    assert (len(plan_sweep(part.as_batch(), planes, cost, "mirror", memory).tiles) > 1) == (memory is not None)
+    whole = cost_volume(stack, planes, cost)[:, 20:190, :160]
+    given = cost_volume(part, planes, cost, statistics=statistics, memory=memory)
+    own = cost_volume(part, planes, cost, memory=memory)
+    inside = (slice(None), slice(24, -24), slice(24, -24))  # blur of up to 10 px, the window, what the prior spreads
+    error, error_of_own = (((one - whole).abs() / whole)[inside].mean().item() for one in (given, own))
+    print(f"relative difference: {error:.1e} with the whole's statistics, {error_of_own:.1e} with its own")
+    assert error < 2e-4
+    assert error_of_own > 10 * error

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from focalsweep.synthesis import tracer
-from focalsweep.synthesis.culling import TILE, largest_blur_px, solids_in_reach
-from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes, lens_samples
-from focalsweep.synthesis.scenes import BOX, ELLIPSOID
+from focalsweep.synthesis.culling import TILE, largest_blur_px, solids_in_reach, widest_sample
+from focalsweep.synthesis.generator import GeneratorConfig, _cut_to_polygon, draw_scenes, lens_samples
+from focalsweep.synthesis.scenes import BOX, ELLIPSOID, Scenes
 from focalsweep.synthesis.textures import make_atlas
 from focalsweep.synthesis.tracer import Lenses, disk_samples, render
 
@@ -30,6 +30,37 @@ def test_no_solid_that_a_ray_meets_is_left_out() -> None:
         nearest, owner = tracer._nearest(scenes, origin, direction)
         kept = (bits_px >> owner.to(torch.int32)) & 1
         assert bool((kept == 1)[nearest < tracer.MISS].all())
+
+
+def test_a_marble_seen_through_the_corners_of_a_pentagon_is_kept() -> None:
+    """A polygon of the disk's variance reaches beyond the disk, and its corners see more."""
+    rng = np.random.default_rng(0)
+    pentagon = _cut_to_polygon(disk_samples(96), 5)
+    widest = widest_sample(pentagon)
+    assert 1.05 < widest < 1.15 and widest_sample(disk_samples(96)) == 1
+    corners = pentagon[pentagon[:, :2].norm(dim=1).argsort(descending=True)[:8]].tolist()
+    count = 20
+    scenes = Scenes(
+        kind=torch.full((count, 1), ELLIPSOID, dtype=torch.int32),
+        centre=torch.tensor([[[*rng.uniform(-0.3, 0.3, 2), 1.0]] for _ in range(count)], dtype=torch.float32),
+        axes=torch.eye(3).expand(count, 1, 3, 3),
+        half=torch.full((count, 1, 3), 0.003),
+        waves=torch.zeros(count, 1, 3, 4),
+        texture=torch.zeros((count, 1), dtype=torch.int32),
+        mapping=torch.ones(count, 1, 3),
+        tint=torch.ones(count, 1, 3),
+        contrast=torch.ones(count, 1),
+        light=torch.ones(count, 4),
+    )
+    lenses = Lenses(torch.full((count,), 100.0), torch.full((count,), 0.6), torch.zeros(count, 1))
+    rays = [tracer._rays(lenses, (x, y), (i, j), SIZE) for x, y, i, j in corners]
+    hits = [tracer._nearest(scenes, *ray)[0] < tracer.MISS for ray in rays]
+    lost = []
+    for aperture in (lenses.aperture * widest, lenses.aperture):
+        bits = solids_in_reach(scenes, lenses.focal_px, aperture, lenses.inverse_focus, SIZE)
+        bits_px = bits.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : SIZE[0], : SIZE[1]]
+        lost.append(sum(int(((bits_px == 0) & hit).sum()) for hit in hits))
+    assert lost[0] == 0 < lost[1]
 
 
 def test_most_things_are_out_of_reach_of_a_tile() -> None:

@@ -1,9 +1,13 @@
 """The generator: deterministic, inside its own limits, and consistent with the thin lens."""
 
+import time
+from dataclasses import replace
+
 import pytest
 import torch
 
 from focalsweep import coc_px
+from focalsweep.synthesis import generator
 from focalsweep.synthesis.generator import GeneratorConfig, make_source, read_generator_config
 from focalsweep.synthesis.sample import Sample
 
@@ -83,3 +87,57 @@ def test_order_of_the_steps_does_not_matter(samples: list[Sample]) -> None:
     source = make_source(CONFIG)
     for step in (3, 1, 1, 0, 2):
         assert torch.equal(source(step, 3, CPU).stack.images, samples[step].stack.images)
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ((0, 1, 2), [0, 1, 2, 3]),  # one after the other
+        ((7, 8, 9), [7, 8, 9, 10]),  # resumed
+        ((0, 1, 0, 1), [0, 1, 2, 0, 1, 2]),  # validation, again and again
+        ((1, 4, 7), [1, 2, 4, 7, 10]),  # the second of three processes
+    ],
+)
+def test_the_batch_that_comes_next_is_made_ahead(
+    asked: tuple[int, ...], made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step is made in vain, but for one guess where the stride is not known yet or changes."""
+    drawn: list[int] = []
+    config = replace(CONFIG)
+
+    def draw(given: GeneratorConfig, textures: int, step: int, batch_size: int) -> generator.Drawing:
+        if given is config:  # sources of other tests may be at work
+            drawn.append(step)
+        return draw_scenes(given, textures, step, batch_size)
+
+    draw_scenes = generator.draw_scenes
+    monkeypatch.setattr(generator, "draw_scenes", draw)
+    source = make_source(config)
+    for step in asked:
+        assert torch.equal(source(step, 1, CPU).stack.images, make_source(CONFIG)(step, 1, CPU).stack.images)
+    deadline = time.monotonic() + 20
+    while len(drawn) < len(made) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert drawn == made
+
+
+def test_another_batch_size_is_another_batch() -> None:
+    """What was made ahead for one size is not handed out for another."""
+    source = make_source(CONFIG)
+    source(0, 2, CPU)
+    three = source(1, 3, CPU)
+    assert torch.equal(three.stack.images, make_source(CONFIG)(1, 3, CPU).stack.images)
+
+
+def test_an_error_ahead_is_raised_where_its_batch_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(config: GeneratorConfig, textures: int, step: int, batch_size: int) -> generator.Drawing:
+        if step == 1:
+            raise ValueError("no scene number 1")
+        return draw_scenes(config, textures, step, batch_size)
+
+    draw_scenes = generator.draw_scenes
+    monkeypatch.setattr(generator, "draw_scenes", draw)
+    source = make_source(CONFIG)
+    source(0, 1, CPU)
+    with pytest.raises(ValueError, match="number 1"):
+        source(1, 1, CPU)

@@ -1,0 +1,116 @@
+"""`focalsweep evaluate` in miniature: the record it writes, networks of training runs, refusals."""
+
+import json
+import math
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from focalsweep.cli import main as command_line
+from focalsweep.evaluation import generated
+from focalsweep.synthesis.generator import GeneratorConfig
+from focalsweep.training.run import run_training
+from tests.errors import assert_one_sentence
+from tests.unit.training.toy import silent
+
+CONFIG = """
+network = "sweepnet"
+cost = "reblur"
+steps = 2
+batch_size = 2
+learning_rate = 1e-3
+image_size = [32, 32]
+planes = 16
+validation_samples = 2
+[network_options]
+volume_width = 8
+context_width = 8
+detail_width = 8
+[data]
+rays = 4
+textures = 4
+solids = 5
+"""
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = GeneratorConfig(size=32, planes=16, rays=4, textures=4, solids=5, held_out=True)
+    for name, value in {"DATA": data, "FRAMES": (3,), "NOISE": (0.005,), "BATCH": 2, "STACKS": 20}.items():
+        monkeypatch.setattr(generated, name, value)
+    monkeypatch.setattr(generated, "CAMERAS", generated.CAMERAS[:2])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` sets it
+
+
+@pytest.fixture(scope="module")
+def run_folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs of two steps each."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "tiny.toml").write_text(CONFIG)
+    for name in ("one", "two"):
+        run_training(folder / "tiny.toml", folder / name, device=torch.device("cpu"), console=silent())
+    return [folder / "one", folder / "two"]
+
+
+def evaluate(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    """The command in this process; its exit status."""
+    monkeypatch.setattr(sys, "argv", ["focalsweep", "evaluate", *map(str, arguments), "--device", "cpu"])
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main()
+    return int(stopped.value.code or 0)
+
+
+def test_quick_record_of_every_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / "generator.json"
+    assert evaluate(monkeypatch, "generator", "--quick", "-o", path) == 0
+    assert capsys.readouterr().out.strip() == str(path)
+    record = json.loads(path.read_text())
+    assert record["protocol"] == "generator" and record["stacks"] == 2 and record["quick"] is True
+    assert record["textures"] == "procedural" and record["trained"] == {}
+    assert record["versions"]["torch"] == torch.__version__ and record["seed"] == generated.SEED
+    rows = {row["method"]: row for row in record["rows"] if row["group"] == "all"}
+    assert set(rows) == {"argmin", "argmin-paper", "sweep"}
+    for row in rows.values():
+        assert row["pixels"] == 2 * 32 * 32
+        assert 0 < row["abs_rel"] < 1 and math.isfinite(row["rmse"])
+    assert rows["sweep"]["abs_rel"] < rows["argmin-paper"]["abs_rel"]
+
+
+def test_networks_of_training_runs_are_measured(
+    run_folders: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two runs of one network are two rows; without a file the record goes to standard output."""
+    one, two = run_folders
+    status = evaluate(monkeypatch, "cameras", "--quick", "--methods", "argmin", "--run", one, "--run", two)
+    assert status == 0
+    record = json.loads(capsys.readouterr().out)
+    names = {"sweepnet + reblur", f"sweepnet + reblur, {two}"}
+    assert set(record["trained"]) == names
+    assert all(about["steps"] == 2 and about["batch_size"] == 2 for about in record["trained"].values())
+    assert {row["method"] for row in record["rows"]} == {"argmin", *names}
+    assert len(record["rows"]) == 2 * 3
+    errors = {name: [row["abs_rel"] for row in record["rows"] if row["method"] == name] for name in names}
+    assert all(math.isfinite(error) and error > 0 for each in errors.values() for error in each)
+    assert len(set(map(tuple, errors.values()))) == 1  # the same config, so the same weights
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["guess"], ("'guess'", "generator", "cameras")),
+        (["generator", "--methods", "argmin,magic"], ("'magic'", "argmin-paper", "sweep")),
+        (["generator", "--run", "no/such/run"], ("no/such/run", "does not exist")),
+    ],
+)
+def test_refusals(
+    arguments: list[str], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(monkeypatch, *arguments, "--quick") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert_one_sentence(printed.err.strip().removeprefix("focalsweep: "), *words)

@@ -1,0 +1,156 @@
+"""The protocols on generated scenes, in miniature: known readers get the errors they deserve, on the right pixels."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from focalsweep.evaluation import generated
+from focalsweep.evaluation.generated import CAMERAS, FARTHEST, evaluate_cameras, evaluate_generator
+from focalsweep.synthesis.generator import GeneratorConfig
+from focalsweep.synthesis.sample import Sample
+
+CPU = torch.device("cpu")
+SIZE, STACKS = 24, 4
+TINY = GeneratorConfig(
+    size=SIZE, planes=8, rays=4, textures=4, solids=5, far_share=(0.3, 0.7), held_out=True, seed=generated.SEED
+)
+EXACT: Callable[[Sample], Tensor] = lambda sample: sample.depth  # noqa: E731
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"DATA": TINY, "FRAMES": (2, 3), "STACKS": STACKS, "BATCH": 2, "CAMERA_SCENES": 2}.items():
+        monkeypatch.setattr(generated, name, value)
+
+
+def silent(_: str) -> None: ...
+
+
+def rows_of(result: dict[str, Any], method: str) -> dict[str, dict[str, Any]]:
+    return {row["group"]: row for row in result["rows"] if row["method"] == method}
+
+
+def test_known_readers_and_their_groups() -> None:
+    readers = {"exact": EXACT, "too far": lambda sample: 1.1 * sample.depth}
+    said: list[str] = []
+    result = evaluate_generator(readers, "", CPU, said.append)
+    assert result["stacks"] == STACKS * 4 and len(said) == 4
+    for row in rows_of(result, "exact").values():
+        if row["pixels"]:
+            assert row["mae"] == row["rmse"] == row["abs_rel"] == 0 and row["delta_1.05"] == 1
+    rows = rows_of(result, "too far")
+    for row in rows.values():
+        if row["pixels"]:
+            assert row["abs_rel"] == pytest.approx(0.1, rel=1e-5) and row["delta_1.05"] == 0
+    # Every way to split the pixels has all of them, once.
+    everything = STACKS * 4 * SIZE**2
+    assert rows["all"]["pixels"] == everything
+    for start, count in {"blur ": 3, "texture ": 3, "noise ": 2, "F=": 2}.items():
+        parts = [row["pixels"] for group, row in rows.items() if group.startswith(start) and "," not in group]
+        assert len(parts) == count and sum(parts) == everything
+    crossed = [row["pixels"] for group, row in rows.items() if group.startswith("F=") and "," in group]
+    assert crossed == [everything / 4] * 4
+    for start in ("blur ", "texture "):  # and the split is one
+        assert sum(row["pixels"] > 0 for group, row in rows.items() if group.startswith(start)) >= 2
+
+
+def test_no_two_groups_share_a_scene() -> None:
+    seen: list[tuple[int, bytes]] = []
+
+    def remember(sample: Sample) -> Tensor:
+        seen.extend((sample.stack.frame_count, depth.numpy().tobytes()) for depth in sample.depth)
+        return sample.depth
+
+    evaluate_generator({"remember": remember}, "", CPU, silent)
+    assert len(seen) == STACKS * 4
+    assert len({scene for _, scene in seen}) == len(seen)
+    assert {frames for frames, _ in seen} == {2, 3}
+
+
+def test_all_methods_see_the_same_stacks() -> None:
+    seen: dict[str, list[Tensor]] = {"first": [], "second": []}
+
+    def reader(name: str) -> Callable[[Sample], Tensor]:
+        def read(sample: Sample) -> Tensor:
+            seen[name].append(sample.stack.images.clone())
+            return sample.depth
+
+        return read
+
+    evaluate_generator({name: reader(name) for name in seen}, "", CPU, silent)
+    assert len(seen["first"]) == STACKS * 4 / 2
+    assert all(torch.equal(a, b) for a, b in zip(*seen.values(), strict=True))
+
+
+def test_beyond_the_farthest_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the range, infinity and everything between are one answer; a nearer one is wrong."""
+    monkeypatch.setattr(generated, "DATA", replace(TINY, far_share=(0.0, 0.0)))
+    beyond = 0
+
+    def limit_of(sample: Sample) -> Tensor:
+        return FARTHEST / sample.planes.inverse_depths[:, :1, None].float()
+
+    def infinite(sample: Sample) -> Tensor:
+        nonlocal beyond
+        far = sample.depth > limit_of(sample)
+        beyond += int(far.sum())
+        return torch.where(far, math.inf, sample.depth)
+
+    readers = {
+        "infinite": infinite,
+        "at the end": lambda sample: torch.minimum(sample.depth, limit_of(sample)),
+        "short": lambda sample: torch.minimum(sample.depth, 0.9 * limit_of(sample)),
+    }
+    result = evaluate_generator(readers, "", CPU, silent)
+    assert beyond > 0
+    assert rows_of(result, "infinite")["all"]["rmse"] == rows_of(result, "at the end")["all"]["rmse"] == 0
+    assert rows_of(result, "short")["all"]["rmse"] > 0
+
+
+def test_cameras_see_the_same_scenes_at_their_scale() -> None:
+    depths: list[Tensor] = []
+    lenses: list[tuple[float, float]] = []
+
+    def remember(sample: Sample) -> Tensor:
+        depths.append(sample.depth)
+        camera = sample.stack.as_batch().camera
+        lenses.append((float(camera.focal_length.mean()), float(camera.f_number.mean())))  # type: ignore[union-attr]
+        return 1.1 * sample.depth
+
+    result = evaluate_cameras({"too far": remember}, "", CPU, silent)
+    assert len(depths) == len(CAMERAS) == len(result["rows"]) == 10
+    reference = depths[0] / CAMERAS[0][3]
+    for depth, lens, row, (name, focal_length_mm, f_number, nearest) in zip(
+        depths, lenses, result["rows"], CAMERAS, strict=True
+    ):
+        same = torch.isclose(depth / nearest, reference, rtol=1e-3)  # silhouettes fall either way by rounding
+        assert same.float().mean() > 0.995, name
+        assert lens[0] == pytest.approx(focal_length_mm * 1e-3)
+        assert lens[1] == pytest.approx(f_number, rel=0.05)  # the metadata's error is 1 %
+        assert row["camera"] == name and row["nearest"] == nearest and row["blur_px"] > 0
+        assert row["abs_rel"] == pytest.approx(0.1, rel=1e-5)
+        assert row["mae"] == pytest.approx(0.1 * depth.mean().item(), rel=1e-4)
+    assert result["spread"]["too far"]["mean_abs_rel"] == pytest.approx(0.1, rel=1e-5)
+    assert result["spread"]["too far"]["largest_deviation"] == pytest.approx(0, abs=1e-4)
+
+
+def test_spread_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of 10 % and 30 %: a mean of 20 %, and half of it to either side."""
+    monkeypatch.setattr(generated, "CAMERAS", CAMERAS[:2])
+    factors = iter((1.1, 1.3))
+    result = evaluate_cameras({"drifting": lambda sample: next(factors) * sample.depth}, "", CPU, silent)
+    assert result["spread"]["drifting"]["mean_abs_rel"] == pytest.approx(0.2, rel=1e-5)
+    assert result["spread"]["drifting"]["largest_deviation"] == pytest.approx(0.5, rel=1e-4)
+
+
+def test_a_share_takes_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generated, "FRAMES", (2,))
+    monkeypatch.setattr(generated, "NOISE", (0.005,))
+    monkeypatch.setattr(generated, "STACKS", 8)
+    stacks = [evaluate_generator({"exact": EXACT}, "", CPU, silent, share)["stacks"] for share in (1.0, 0.5, 0.01)]
+    assert stacks == [8, 4, 2]
