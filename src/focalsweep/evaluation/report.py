@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path("benchmarks/results")
-DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md")
+DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md")
 Record = dict[str, Any]
 
 
@@ -96,12 +96,64 @@ def error_bar_table(records: dict[str, Record]) -> str:
     )
 
 
+def architecture_table(records: dict[str, Record]) -> str:
+    """Variants of SweepNet after the same training: size, time of a step, errors in planes."""
+    rows = [
+        [name, f"{row['parameters'] / 1e6:.2f} M", f"{row['step_ms']:.0f}"]
+        + [f"{row[key]:.2f}" for key in ("mean_planes", "median_planes")]
+        + [f"{row['within_1']:.1%}"]
+        for name, row in records["architectures"]["variants"].items()
+    ]
+    return markdown_table(["", "parameters", "step, ms", "mean error", "median", "within 1 plane"], rows)
+
+
+def training_table(records: dict[str, Record]) -> str:
+    """Milliseconds of a training step's parts, and samples a second end to end."""
+    measured = records["training-h200"]["rows"]
+    parts = list(measured[0]["milliseconds_a_batch"])
+    rows = [[part, *(f"{row['milliseconds_a_batch'][part]:.0f}" for row in measured)] for part in parts]
+    rows.append(["samples a second", *(f"{row['samples_a_second']:.0f}" for row in measured)])
+    return markdown_table(["ms a batch", *(f"{row['network']} + {row['cost']}" for row in measured)], rows)
+
+
+def camera_table(records: dict[str, Record]) -> str:
+    """AbsRel for each camera, and how far it strays from the mean."""
+    record = records["cameras"]
+    methods = list(record["spread"])
+    cameras = list(dict.fromkeys(row["camera"] for row in record["rows"]))
+    found = {(row["camera"], row["method"]): row for row in record["rows"]}
+    rows = []
+    for camera in cameras:
+        row = found[camera, methods[0]]
+        lens = f"{row['focal_length_mm']:g} mm f/{row['f_number']:g}, from {row['nearest']:g} m"
+        rows.append([camera, lens, f"{row['blur_px']:.0f}", *(f"{found[camera, m]['abs_rel']:.4f}" for m in methods)])
+    rows.append(["mean", "", "", *(f"{record['spread'][m]['mean_abs_rel']:.4f}" for m in methods)])
+    rows.append(["farthest from it", "", "", *(f"{record['spread'][m]['largest_deviation']:.1%}" for m in methods)])
+    return markdown_table(["", "lens", "blur, px", *(f"AbsRel, {m}" for m in methods)], rows)
+
+
+def real_table(records: dict[str, Record]) -> str:
+    """Real stacks: size, time, and the distance of depth from where sharpness peaks."""
+    rows = []
+    for row in records["real"]["rows"]:
+        found = row.get("agreement")
+        cells = [f"{found['median_dioptres']:.3f}", f"{found['median_spacings']:.2f}"] if found else ["", ""]
+        size = f"{row['width']} x {row['height']}"
+        rows.append([row["stack"], str(row["frames"]), size, "relative" if row["relative"] else "metres", *cells])
+    header = ["stack", "frames", "px", "depth in", "median error, dioptres", "in frame spacings"]
+    return markdown_table(header, rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
     "recovery": recovery_table,
     "demo": demo_table,
     "error-bars": error_bar_table,
+    "architectures": architecture_table,
+    "training": training_table,
+    "cameras": camera_table,
+    "real": real_table,
 }
 
 
