@@ -18,11 +18,14 @@ from torch import Tensor
 from focalsweep.optics.psf import Psf, find_psf
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
+    add_squares,
+    half_plane_samples,
     inverse_pairs,
+    latent_gain,
     latent_spectrum,
     mirror_ends,
-    pack_pairs,
     quadrant_functions,
+    spread,
     squared_magnitude,
     transfer_functions,
     triton_serves,
@@ -174,10 +177,10 @@ class ReblurCost:
     def display_encoded(self) -> bool:
         return False
 
-    def damping_root(self, grid: FourierGrid, statistics: StackStatistics) -> Tensor:  # B C h w
-        """sigma / sqrt(S)."""
+    def damping_root(self, magnitude: Tensor, statistics: StackStatistics) -> Tensor:  # B C ...
+        """sigma / sqrt(S) at frequencies with this |f|."""
         root = statistics.noise_std[:, None] / (statistics.texture_power * self.prior_looseness).sqrt()
-        return root[..., None, None] * grid.magnitude
+        return root.reshape(*root.shape, *[1] * magnitude.dim()) * magnitude
 
     def evaluate(
         self,
@@ -195,22 +198,24 @@ class ReblurCost:
             taps = _constants(gaussian_taps(self.window_sigma_px), spectra.device)
             otf = quadrant_functions(psf, coc_px, grid)
             return kernels.reblur_energy(spectra, otf, noise_std, texture_power, self.prior_looseness, area, taps)
-        otf = transfer_functions(psf, coc_px, grid)
-        root = self.damping_root(grid, statistics)
-        damping = root.square()
-        latent = latent_spectrum(spectra, otf, damping)
-        prior = inverse_pairs(pack_pairs(latent) * root[:, None], area)  # B D/2 C H W 2
-        energy = prior.square().sum(2)
-        even, odd = latent[:, 0::2], 1j * latent[:, 1::2]
-        for i in range(spectra.shape[1]):
-            residual = otf[:, 0::2, i, None] * even  # B D/2 C h w
-            residual.add_(otf[:, 1::2, i, None] * odd).sub_(spectra[:, None, i], alpha=1 + 1j)
-            for misfit in inverse_pairs(residual, area).unbind(2):
-                energy = energy.addcmul(misfit, misfit)
-        energy = unpack_pairs(energy)
+        otf, magnitude = half_plane_samples(psf, coc_px, grid)
+        root = self.damping_root(magnitude, statistics)
+        gain = latent_gain(otf, root.square())
+        twice = not otf.is_complex()
+        otf, gain, root = (spread(samples, grid, twice) for samples in (otf, gain, root))  # from here ... is h w//2+1 2
+        frames = spectra[..., : grid.half_width].contiguous()
+        frames = torch.view_as_real(frames) if twice else frames  # B F C ...
+        latent = latent_spectrum(frames, otf, gain)  # B D C ...
+        energy = grid.fy.new_zeros((*coc_px.shape[:2], *area)).flatten(0, 1)
+        add_squares(energy, (latent * root[:, None]).flatten(0, 1), grid.width)
+        for i in range(frames.shape[1]):
+            residual = torch.addcmul(frames[:, None, i], otf[:, :, i, None], latent, value=-1)  # I_i - H_i X
+            add_squares(energy, residual.flatten(0, 1), grid.width)
+        energy = energy.unflatten(0, coc_px.shape[:2])
         energy = gaussian_blur(energy, self.window_sigma_px) / noise_std.square()[:, None, None, None]
         if self.log_determinant:
-            energy = energy + _log_determinant(otf, damping)[..., None, None]
+            damping = self.damping_root(grid.magnitude, statistics).square()
+            energy = energy + _log_determinant(transfer_functions(psf, coc_px, grid), damping)[..., None, None]
         return energy
 
     def finish(self, costs: Tensor) -> Tensor:

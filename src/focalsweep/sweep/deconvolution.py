@@ -38,6 +38,11 @@ class FourierGrid:
     squared_laplacian: Tensor  # H W: |L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]]
     radii: Tensor  # U: the different |f| of the quadrant from 0 to the highest frequencies
     radius_index: Tensor  # (H//2+1) (W//2+1): which of them each frequency of the quadrant has
+    half_plane_index: Tensor  # H (W//2+1), flat: and each one with fx >= 0
+
+    @property
+    def half_width(self) -> int:
+        return self.width // 2 + 1
 
 
 @lru_cache(maxsize=8)
@@ -51,7 +56,18 @@ def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dty
     squares, index = torch.unique(y * y + x * x, return_inverse=True)
     radii = torch.sqrt(squares.to(torch.float64)) / (height * width)
     magnitude = torch.sqrt(fy * fy + fx * fx)
-    return FourierGrid(height, width, fy, fx, magnitude, laplacian.square(), radii.to(fy), index.flatten().to(device))
+    half_plane = torch.cat([index, index[1 : height - height // 2].flip(0)])
+    return FourierGrid(
+        height,
+        width,
+        fy,
+        fx,
+        magnitude,
+        laplacian.square(),
+        radii.to(fy),
+        index.flatten().to(device),
+        half_plane.flatten().to(device),
+    )
 
 
 def fast_length(least: int) -> int:
@@ -120,9 +136,37 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
         from focalsweep.sweep import kernels
 
         return kernels.disk_quadrant_otf(coc, grid.height, grid.width)
-    profile = psf(coc[..., None], grid.radii, torch.zeros_like(grid.radii))
     index = grid.radius_index.expand(*coc.shape, -1)
-    return profile.gather(-1, index).reshape(*coc.shape, grid.height // 2 + 1, grid.width // 2 + 1)
+    return _profile(psf, coc, grid).gather(-1, index).reshape(*coc.shape, grid.height // 2 + 1, grid.half_width)
+
+
+def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> tuple[Tensor, Tensor]:
+    """The OTF of every blur where it differs within fx >= 0, (..., U), and |f| there: a round PSF has a value a radius.
+
+    `spread` puts them, and what is made of them, on the half plane.
+    """
+    coc = signed_coc_px.to(grid.fy)
+    if getattr(psf, "radial", False):
+        return _profile(psf, coc, grid), grid.radii
+    otf = psf(coc[..., None, None], grid.fy, grid.fx[:, : grid.half_width])
+    return otf.flatten(-2), grid.magnitude[:, : grid.half_width].flatten()
+
+
+def spread(samples: Tensor, grid: FourierGrid, twice: bool) -> Tensor:
+    """Samples (..., U) to the half plane (..., h, w//2+1), or `twice` to (..., h, w//2+1, 2).
+
+    A real OTF does the same to the real and the imaginary part of a spectrum. Given twice, it multiplies the spectrum
+    as the real numbers it consists of, which is a quarter of the work.
+    """
+    plane = torch.complex(samples, samples) if twice else samples
+    if samples.shape[-1] == len(grid.radii):
+        plane = plane.gather(-1, grid.half_plane_index.expand(*plane.shape[:-1], -1))
+    plane = plane.unflatten(-1, (grid.height, grid.half_width))
+    return torch.view_as_real(plane) if twice else plane
+
+
+def _profile(psf: Psf, coc_px: Tensor, grid: FourierGrid) -> Tensor:  # ... U
+    return psf(coc_px[..., None], grid.radii, torch.zeros_like(grid.radii))
 
 
 def unfold_quadrant(quadrant: Tensor, grid: FourierGrid) -> Tensor:
@@ -142,6 +186,23 @@ def pack_pairs(planes: Tensor) -> Tensor:
 def inverse_pairs(spectra: Tensor, area: tuple[int, int]) -> Tensor:
     """Back to pixels, cropped to the picture: (..., H, W, 2), the last axis the two planes of each pair."""
     return torch.view_as_real(torch.fft.ifft2(spectra))[..., : area[0], : area[1], :]
+
+
+def add_squares(maps: Tensor, half_spectra: Tensor, width: int) -> None:
+    """Add to maps (N, H, W) the squares of the pictures with these spectra (N, C, ...), cropped to the maps' size.
+
+    A CPU does one picture at a time: of a batch, torch copies the columns and the rows before it transforms them.
+    """
+    rows, columns = maps.shape[-2:]
+    spectra = half_spectra if half_spectra.is_complex() else torch.view_as_complex(half_spectra)
+    if maps.is_cuda:
+        for pictures in torch.fft.irfft2(spectra, s=(spectra.shape[-2], width)).unbind(1):
+            maps.addcmul_(pictures[..., :rows, :columns], pictures[..., :rows, :columns])
+        return
+    for i, channels in enumerate(spectra):
+        for spectrum in channels:
+            picture = torch.fft.irfft(torch.fft.ifft(spectrum, dim=-2)[:rows], n=width)[:, :columns]
+            maps[i].addcmul_(picture, picture)
 
 
 def unpack_pairs(maps: Tensor) -> Tensor:
@@ -170,15 +231,20 @@ def wiener_pairs(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid, balance: fl
     return unfold_quadrant(pack_pairs(quadrant), grid)
 
 
+def latent_gain(otf: Tensor, damping: Tensor) -> Tensor:
+    """1 / (sum_i |H_i|^2 + damping), with noise variance over prior power as damping: B D F ..., B C ... to B D C ..."""
+    power = squared_magnitude(otf).sum(2)
+    return (power[:, :, None] + damping[:, None]).reciprocal()
+
+
 def latent_spectrum(
-    spectra: Tensor,  # B F C h w, complex
-    otf: Tensor,  # B D F h w
-    damping: Tensor,  # B C h w: noise variance over prior power
-) -> Tensor:  # B D C h w
+    spectra: Tensor,  # B F C ..., complex or as real numbers
+    otf: Tensor,  # B D F ...
+    gain: Tensor,  # B D C ...
+) -> Tensor:  # B D C ...
     """The sharp image that explains all frames at once: sum_i conj(H_i) I_i / (sum_i |H_i|^2 + damping)."""
     weights = otf.conj().resolve_conj() if otf.is_complex() else otf.to(spectra.dtype)
     numerator = weights[:, :, 0, None] * spectra[:, None, 0]
     for i in range(1, spectra.shape[1]):
         numerator.addcmul_(weights[:, :, i, None], spectra[:, None, i])
-    power = squared_magnitude(otf).sum(2)
-    return numerator * (power[:, :, None] + damping[:, None]).reciprocal()  # complex by real division is slow
+    return numerator * gain
