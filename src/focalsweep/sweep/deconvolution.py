@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,11 +39,11 @@ class FourierGrid:
     squared_laplacian: Tensor  # H W: |L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]]
     radii: Tensor  # U: the different |f| of the quadrant from 0 to the highest frequencies
     radius_index: Tensor  # (H//2+1) (W//2+1): which of them each frequency of the quadrant has
-    half_plane_index: Tensor  # H (W//2+1), flat: and each one with fx >= 0
+    half_plane_index: Tensor  # (H//2+1) W: and each one with fy >= 0
 
     @property
-    def half_width(self) -> int:
-        return self.width // 2 + 1
+    def half_height(self) -> int:
+        return self.height // 2 + 1
 
 
 @lru_cache(maxsize=8)
@@ -56,7 +57,7 @@ def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dty
     squares, index = torch.unique(y * y + x * x, return_inverse=True)
     radii = torch.sqrt(squares.to(torch.float64)) / (height * width)
     magnitude = torch.sqrt(fy * fy + fx * fx)
-    half_plane = torch.cat([index, index[1 : height - height // 2].flip(0)])
+    half_plane = torch.cat([index, index[:, 1 : width - width // 2].flip(1)], 1)
     return FourierGrid(
         height,
         width,
@@ -137,32 +138,44 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
 
         return kernels.disk_quadrant_otf(coc, grid.height, grid.width)
     index = grid.radius_index.expand(*coc.shape, -1)
-    return _profile(psf, coc, grid).gather(-1, index).reshape(*coc.shape, grid.height // 2 + 1, grid.half_width)
+    return _profile(psf, coc, grid).gather(-1, index).reshape(*coc.shape, grid.half_height, grid.width // 2 + 1)
 
 
-def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> tuple[Tensor, Tensor]:
-    """The OTF of every blur where it differs within fx >= 0, (..., U), and |f| there: a round PSF has a value a radius.
+@dataclass(frozen=True, eq=False)
+class HalfPlaneSamples:
+    """OTFs over fy >= 0, which is all that real pictures need, once for each frequency where they differ."""
 
-    `spread` puts them, and what is made of them, on the half plane.
-    """
+    grid: FourierGrid
+    otf: Tensor  # ... U
+    magnitude: Tensor  # U: |f|
+    index: Tensor | None  # (H//2+1) W: which sample each frequency has; None: each has its own
+
+    def spread(self, samples: Tensor) -> Tensor:
+        """The OTF, or what was made of it, over the half plane: (..., h//2+1, w, 2), or without the 2 if it is complex.
+
+        A real OTF does the same to the real and the imaginary part of a spectrum. Given twice, it multiplies the
+        spectrum as the real numbers that it consists of: a quarter of the work.
+        """
+        real = not self.otf.is_complex()
+        plane = torch.complex(samples, samples) if real else samples
+        if self.index is not None:
+            plane = plane.gather(-1, self.index.expand(*plane.shape[:-1], -1))
+        plane = plane.unflatten(-1, (self.grid.half_height, self.grid.width))
+        return torch.view_as_real(plane) if real else plane
+
+    def half_plane(self, spectra: Tensor) -> Tensor:
+        """The part of spectra (..., h, w) that `spread` OTFs multiply."""
+        half = spectra[..., : self.grid.half_height, :]
+        return half if self.otf.is_complex() else torch.view_as_real(half)
+
+
+def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> HalfPlaneSamples:
+    """The OTF of every blur; that of a round PSF once for each radius."""
     coc = signed_coc_px.to(grid.fy)
     if getattr(psf, "radial", False):
-        return _profile(psf, coc, grid), grid.radii
-    otf = psf(coc[..., None, None], grid.fy, grid.fx[:, : grid.half_width])
-    return otf.flatten(-2), grid.magnitude[:, : grid.half_width].flatten()
-
-
-def spread(samples: Tensor, grid: FourierGrid, twice: bool) -> Tensor:
-    """Samples (..., U) to the half plane (..., h, w//2+1), or `twice` to (..., h, w//2+1, 2).
-
-    A real OTF does the same to the real and the imaginary part of a spectrum. Given twice, it multiplies the spectrum
-    as the real numbers it consists of, which is a quarter of the work.
-    """
-    plane = torch.complex(samples, samples) if twice else samples
-    if samples.shape[-1] == len(grid.radii):
-        plane = plane.gather(-1, grid.half_plane_index.expand(*plane.shape[:-1], -1))
-    plane = plane.unflatten(-1, (grid.height, grid.half_width))
-    return torch.view_as_real(plane) if twice else plane
+        return HalfPlaneSamples(grid, _profile(psf, coc, grid), grid.radii, grid.half_plane_index)
+    otf = psf(coc[..., None, None], grid.fy[: grid.half_height], grid.fx)
+    return HalfPlaneSamples(grid, otf.flatten(-2), grid.magnitude[: grid.half_height].flatten(), None)
 
 
 def _profile(psf: Psf, coc_px: Tensor, grid: FourierGrid) -> Tensor:  # ... U
@@ -188,21 +201,20 @@ def inverse_pairs(spectra: Tensor, area: tuple[int, int]) -> Tensor:
     return torch.view_as_real(torch.fft.ifft2(spectra))[..., : area[0], : area[1], :]
 
 
-def add_squares(maps: Tensor, half_spectra: Tensor, width: int) -> None:
-    """Add to maps (N, H, W) the squares of the pictures with these spectra (N, C, ...), cropped to the maps' size.
+def add_squares(maps: Tensor, half_spectra: Tensor, height: int) -> None:
+    """Add to maps (B, D, H, W) the squares of the pictures with these spectra over fy >= 0 (B, D, C, ...), cropped.
 
-    A CPU does one picture at a time: of a batch, torch copies the columns and the rows before it transforms them.
+    A CPU does the columns of one picture at a time: torch copies those of a batch before it transforms them. They come
+    out one after the other in memory, so maps that lie there like that are faster.
     """
     rows, columns = maps.shape[-2:]
     spectra = half_spectra if half_spectra.is_complex() else torch.view_as_complex(half_spectra)
-    if maps.is_cuda:
-        for pictures in torch.fft.irfft2(spectra, s=(spectra.shape[-2], width)).unbind(1):
-            maps.addcmul_(pictures[..., :rows, :columns], pictures[..., :rows, :columns])
-        return
-    for i, channels in enumerate(spectra):
-        for spectrum in channels:
-            picture = torch.fft.irfft(torch.fft.ifft(spectrum, dim=-2)[:rows], n=width)[:, :columns]
-            maps[i].addcmul_(picture, picture)
+    by_row = torch.fft.ifft(spectra)[..., :columns]
+    for channel in by_row.unbind(2):
+        parts = [((), channel)] if maps.is_cuda else [((b, d), channel[b, d]) for b, d in np.ndindex(*maps.shape[:2])]
+        for where, part in parts:
+            picture = torch.fft.irfft(part, n=height, dim=-2)[..., :rows, :]
+            maps[where].addcmul_(picture, picture)
 
 
 def unpack_pairs(maps: Tensor) -> Tensor:
