@@ -1,7 +1,8 @@
 """The Fourier side of the sweep: grids, periodic padding, transfer functions, and the two ways to sharpen.
 
-Frequencies are in cycles per pixel. Two planes of a sweep ride in one complex transform, as its real and its imaginary
-part: half as many inverse transforms as planes, and no half-plane bookkeeping, so any PSF (a complex OTF too) works.
+Frequencies are in cycles per pixel. The paper's cost has two planes ride in one complex transform, as its real and its
+imaginary part: half as many inverse transforms as planes. Re-blur likelihood works on the half plane fy >= 0, which is
+all that a real picture has, so that filters cost half as much too. Any PSF (a complex OTF too) works in both.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -143,7 +143,7 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
 
 @dataclass(frozen=True, eq=False)
 class HalfPlaneSamples:
-    """OTFs over fy >= 0, which is all that real pictures need, once for each frequency where they differ."""
+    """OTFs over fy >= 0, once for each frequency where they differ. The other half of the plane is their conjugate."""
 
     grid: FourierGrid
     otf: Tensor  # ... U
@@ -160,7 +160,7 @@ class HalfPlaneSamples:
         plane = torch.complex(samples, samples) if real else samples
         if self.index is not None:
             plane = plane.gather(-1, self.index.expand(*plane.shape[:-1], -1))
-        plane = plane.unflatten(-1, (self.grid.half_height, self.grid.width))
+        plane = plane.reshape(*plane.shape[:-1], self.grid.half_height, self.grid.width)
         return torch.view_as_real(plane) if real else plane
 
     def half_plane(self, spectra: Tensor) -> Tensor:
@@ -175,6 +175,7 @@ def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Ha
     if getattr(psf, "radial", False):
         return HalfPlaneSamples(grid, _profile(psf, coc, grid), grid.radii, grid.half_plane_index)
     otf = psf(coc[..., None, None], grid.fy[: grid.half_height], grid.fx)
+    otf = otf.expand(*coc.shape, grid.half_height, grid.width)  # one that does not depend on all it is given
     return HalfPlaneSamples(grid, otf.flatten(-2), grid.magnitude[: grid.half_height].flatten(), None)
 
 
@@ -209,12 +210,16 @@ def add_squares(maps: Tensor, half_spectra: Tensor, height: int) -> None:
     """
     rows, columns = maps.shape[-2:]
     spectra = half_spectra if half_spectra.is_complex() else torch.view_as_complex(half_spectra)
-    by_row = torch.fft.ifft(spectra)[..., :columns]
-    for channel in by_row.unbind(2):
-        parts = [((), channel)] if maps.is_cuda else [((b, d), channel[b, d]) for b, d in np.ndindex(*maps.shape[:2])]
-        for where, part in parts:
-            picture = torch.fft.irfft(part, n=height, dim=-2)[..., :rows, :]
-            maps[where].addcmul_(picture, picture)
+    by_row = torch.fft.ifft(spectra)[..., :columns]  # B D C h//2+1 W
+    if maps.is_cuda:
+        for picture in torch.fft.irfft(by_row, n=height, dim=-2)[..., :rows, :].unbind(2):
+            maps.addcmul_(picture, picture)
+        return
+    for b, planes in enumerate(by_row):
+        for d, channels in enumerate(planes):
+            for channel in channels:
+                picture = torch.fft.irfft(channel, n=height, dim=-2)[:rows]
+                maps[b, d].addcmul_(picture, picture)
 
 
 def unpack_pairs(maps: Tensor) -> Tensor:
@@ -243,8 +248,11 @@ def wiener_pairs(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid, balance: fl
     return unfold_quadrant(pack_pairs(quadrant), grid)
 
 
-def latent_gain(otf: Tensor, damping: Tensor) -> Tensor:
-    """1 / (sum_i |H_i|^2 + damping), with noise variance over prior power as damping: B D F ..., B C ... to B D C ..."""
+def latent_gain(
+    otf: Tensor,  # B D F ...
+    damping: Tensor,  # B C ...: noise variance over prior power
+) -> Tensor:  # B D C ...
+    """1 / (sum_i |H_i|^2 + damping)."""
     power = squared_magnitude(otf).sum(2)
     return (power[:, :, None] + damping[:, None]).reciprocal()
 
