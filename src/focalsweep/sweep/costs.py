@@ -222,7 +222,7 @@ class ReblurCost:
 
             return kernels.finish(costs.contiguous(), self.squash_scale)
         excess = costs - costs.amin(1, keepdim=True)
-        return excess / (excess + self.squash_scale)
+        return excess.div_(excess + self.squash_scale)
 
 
 COSTS: dict[str, Cost] = {"paper": PaperCost(), "reblur": ReblurCost()}
