@@ -1,7 +1,8 @@
 """The Fourier side of the sweep: grids, periodic padding, transfer functions, and the two ways to sharpen.
 
-Frequencies are in cycles per pixel. Two planes of a sweep ride in one complex transform, as its real and its imaginary
-part: half as many inverse transforms as planes, and no half-plane bookkeeping, so any PSF (a complex OTF too) works.
+Frequencies are in cycles per pixel. The paper's cost has two planes ride in one complex transform, as its real and its
+imaginary part: half as many inverse transforms as planes. Re-blur likelihood works on the half plane fy >= 0, which is
+all that a real picture has, so that filters cost half as much too. Any PSF (a complex OTF too) works in both.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ class FourierGrid:
     squared_laplacian: Tensor  # H W: |L|^2 for the 3 x 3 Laplacian [[0 -1 0] [-1 4 -1] [0 -1 0]]
     radii: Tensor  # U: the different |f| of the quadrant from 0 to the highest frequencies
     radius_index: Tensor  # (H//2+1) (W//2+1): which of them each frequency of the quadrant has
+    half_plane_index: Tensor  # (H//2+1) W: and each one with fy >= 0
+
+    @property
+    def half_height(self) -> int:
+        return self.height // 2 + 1
 
 
 @lru_cache(maxsize=8)
@@ -51,7 +57,18 @@ def fourier_grid(height: int, width: int, device: torch.device, dtype: torch.dty
     squares, index = torch.unique(y * y + x * x, return_inverse=True)
     radii = torch.sqrt(squares.to(torch.float64)) / (height * width)
     magnitude = torch.sqrt(fy * fy + fx * fx)
-    return FourierGrid(height, width, fy, fx, magnitude, laplacian.square(), radii.to(fy), index.flatten().to(device))
+    half_plane = torch.cat([index, index[:, 1 : width - width // 2].flip(1)], 1)
+    return FourierGrid(
+        height,
+        width,
+        fy,
+        fx,
+        magnitude,
+        laplacian.square(),
+        radii.to(fy),
+        index.flatten().to(device),
+        half_plane.flatten().to(device),
+    )
 
 
 def fast_length(least: int) -> int:
@@ -120,9 +137,50 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
         from focalsweep.sweep import kernels
 
         return kernels.disk_quadrant_otf(coc, grid.height, grid.width)
-    profile = psf(coc[..., None], grid.radii, torch.zeros_like(grid.radii))
     index = grid.radius_index.expand(*coc.shape, -1)
-    return profile.gather(-1, index).reshape(*coc.shape, grid.height // 2 + 1, grid.width // 2 + 1)
+    return _profile(psf, coc, grid).gather(-1, index).reshape(*coc.shape, grid.half_height, grid.width // 2 + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfPlaneSamples:
+    """OTFs over fy >= 0, once for each frequency where they differ. The other half of the plane is their conjugate."""
+
+    grid: FourierGrid
+    otf: Tensor  # ... U
+    magnitude: Tensor  # U: |f|
+    index: Tensor | None  # (H//2+1) W: which sample each frequency has; None: each has its own
+
+    def spread(self, samples: Tensor) -> Tensor:
+        """The OTF, or what was made of it, over the half plane: (..., h//2+1, w, 2), or without the 2 if it is complex.
+
+        A real OTF does the same to the real and the imaginary part of a spectrum. Given twice, it multiplies the
+        spectrum as the real numbers that it consists of: a quarter of the work.
+        """
+        real = not self.otf.is_complex()
+        plane = torch.complex(samples, samples) if real else samples
+        if self.index is not None:
+            plane = plane.gather(-1, self.index.expand(*plane.shape[:-1], -1))
+        plane = plane.reshape(*plane.shape[:-1], self.grid.half_height, self.grid.width)
+        return torch.view_as_real(plane) if real else plane
+
+    def half_plane(self, spectra: Tensor) -> Tensor:
+        """The part of spectra (..., h, w) that `spread` OTFs multiply."""
+        half = spectra[..., : self.grid.half_height, :]
+        return half if self.otf.is_complex() else torch.view_as_real(half)
+
+
+def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> HalfPlaneSamples:
+    """The OTF of every blur; that of a round PSF once for each radius."""
+    coc = signed_coc_px.to(grid.fy)
+    if getattr(psf, "radial", False):
+        return HalfPlaneSamples(grid, _profile(psf, coc, grid), grid.radii, grid.half_plane_index)
+    otf = psf(coc[..., None, None], grid.fy[: grid.half_height], grid.fx)
+    otf = otf.expand(*coc.shape, grid.half_height, grid.width)  # one that does not depend on all it is given
+    return HalfPlaneSamples(grid, otf.flatten(-2), grid.magnitude[: grid.half_height].flatten(), None)
+
+
+def _profile(psf: Psf, coc_px: Tensor, grid: FourierGrid) -> Tensor:  # ... U
+    return psf(coc_px[..., None], grid.radii, torch.zeros_like(grid.radii))
 
 
 def unfold_quadrant(quadrant: Tensor, grid: FourierGrid) -> Tensor:
@@ -142,6 +200,26 @@ def pack_pairs(planes: Tensor) -> Tensor:
 def inverse_pairs(spectra: Tensor, area: tuple[int, int]) -> Tensor:
     """Back to pixels, cropped to the picture: (..., H, W, 2), the last axis the two planes of each pair."""
     return torch.view_as_real(torch.fft.ifft2(spectra))[..., : area[0], : area[1], :]
+
+
+def add_squares(maps: Tensor, half_spectra: Tensor, height: int) -> None:
+    """Add to maps (B, D, H, W) the squares of the pictures with these spectra over fy >= 0 (B, D, C, ...), cropped.
+
+    A CPU does the columns of one picture at a time: torch copies those of a batch before it transforms them. They come
+    out one after the other in memory, so maps that lie there like that are faster.
+    """
+    rows, columns = maps.shape[-2:]
+    spectra = half_spectra if half_spectra.is_complex() else torch.view_as_complex(half_spectra)
+    by_row = torch.fft.ifft(spectra)[..., :columns]  # B D C h//2+1 W
+    if maps.is_cuda:
+        for picture in torch.fft.irfft(by_row, n=height, dim=-2)[..., :rows, :].unbind(2):
+            maps.addcmul_(picture, picture)
+        return
+    for b, planes in enumerate(by_row):
+        for d, channels in enumerate(planes):
+            for channel in channels:
+                picture = torch.fft.irfft(channel, n=height, dim=-2)[:rows]
+                maps[b, d].addcmul_(picture, picture)
 
 
 def unpack_pairs(maps: Tensor) -> Tensor:
@@ -170,15 +248,23 @@ def wiener_pairs(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid, balance: fl
     return unfold_quadrant(pack_pairs(quadrant), grid)
 
 
+def latent_gain(
+    otf: Tensor,  # B D F ...
+    damping: Tensor,  # B C ...: noise variance over prior power
+) -> Tensor:  # B D C ...
+    """1 / (sum_i |H_i|^2 + damping)."""
+    power = squared_magnitude(otf).sum(2)
+    return (power[:, :, None] + damping[:, None]).reciprocal()
+
+
 def latent_spectrum(
-    spectra: Tensor,  # B F C h w, complex
-    otf: Tensor,  # B D F h w
-    damping: Tensor,  # B C h w: noise variance over prior power
-) -> Tensor:  # B D C h w
+    spectra: Tensor,  # B F C ..., complex or as real numbers
+    otf: Tensor,  # B D F ...
+    gain: Tensor,  # B D C ...
+) -> Tensor:  # B D C ...
     """The sharp image that explains all frames at once: sum_i conj(H_i) I_i / (sum_i |H_i|^2 + damping)."""
     weights = otf.conj().resolve_conj() if otf.is_complex() else otf.to(spectra.dtype)
     numerator = weights[:, :, 0, None] * spectra[:, None, 0]
     for i in range(1, spectra.shape[1]):
         numerator.addcmul_(weights[:, :, i, None], spectra[:, None, i])
-    power = squared_magnitude(otf).sum(2)
-    return numerator * (power[:, :, None] + damping[:, None]).reciprocal()  # complex by real division is slow
+    return numerator * gain

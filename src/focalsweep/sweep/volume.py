@@ -21,6 +21,7 @@ from focalsweep.sweep.deconvolution import (
     fast_length,
     fourier_grid,
     inverse_pairs,
+    latent_gain,
     latent_spectrum,
     pack_pairs,
     pad_periodic,
@@ -191,7 +192,7 @@ def all_in_focus(
     """The sharp picture of a batched stack: its latent image at each pixel's own depth, between the nearest planes."""
     cost = ReblurCost(psf=psf, prior_looseness=1.0)  # here the prior is meant as measured: it keeps noise down
     plan = plan_sweep(stack, planes, cost, "mirror", memory)
-    damping = cost.damping_root(plan.grid, cost.measure(stack.images)).square()
+    damping = cost.damping_root(plan.grid.magnitude, cost.measure(stack.images)).square()
     position = plane_position(inverse_depth, planes.as_batch(len(stack.images)).to(inverse_depth))
     sharp = torch.zeros_like(stack.images[:, 0])
     for tile in plan.tiles:
@@ -199,7 +200,8 @@ def all_in_focus(
         tile_position = position[:, tile.core[0], tile.core[1]]
         for start, coc, _ in plane_chunks(plan):
             otf = transfer_functions(find_psf(psf), coc, plan.grid)
-            pairs = inverse_pairs(pack_pairs(latent_spectrum(spectra, otf, damping)), tile.area_size)
+            latents = latent_spectrum(spectra, otf, latent_gain(otf, damping))
+            pairs = inverse_pairs(pack_pairs(latents), tile.area_size)
             latent = pairs[:, :, :, tile.core_in_area[0], tile.core_in_area[1]].movedim(-1, 2).flatten(1, 2)
             number = torch.arange(start, start + coc.shape[1], device=latent.device)[:, None, None]
             share = (1 - (tile_position[:, None] - number).abs()).clamp_min(0) * (number < planes.count)

@@ -7,6 +7,7 @@ import torch
 
 from focalsweep import Camera, Disk, FocalStack, Gaussian, PaperCost, ReblurCost, cost_volume
 from focalsweep.sweep.costs import find_cost, gaussian_taps
+from focalsweep.sweep.deconvolution import fourier_grid
 from focalsweep.sweep.statistics import NOISE_FLOOR, haar_details, stack_statistics
 from tests.errors import assert_one_sentence, message_of
 
@@ -107,6 +108,31 @@ def test_a_callable_psf_equals_the_disk_it_wraps() -> None:
     )
     reblur, wrapped_reblur = ReblurCost(noise_std=0.02), ReblurCost(noise_std=0.02, psf=wrapped.psf)
     torch.testing.assert_close(cost_volume(stack, DEPTHS, wrapped_reblur), cost_volume(stack, DEPTHS, reblur))
+
+
+@pytest.mark.parametrize("size", [(12, 10), (11, 13), (12, 9)])
+def test_reblur_with_a_lopsided_psf_is_its_formula(size: tuple[int, int]) -> None:
+    """Two spots, one of them 2 rows and 1 column away, blurred: the formula over all frequencies, plane by plane."""
+
+    def spots(coc: torch.Tensor, fy: torch.Tensor, fx: torch.Tensor) -> torch.Tensor:
+        second = torch.exp(-2j * math.pi * (2 * fy + fx))
+        return (0.7 + 0.3 * second) * torch.exp(-0.1 * coc.square() * (fy * fy + 3 * fx * fx))
+
+    pictures = images(height=size[0], width=size[1])[None]
+    grid = fourier_grid(*size, pictures.device, pictures.dtype)
+    coc = torch.tensor([[[1.0, -2.0, 4.0], [0.5, 3.0, 2.5]]], dtype=torch.float64)
+    cost = ReblurCost(psf=spots, noise_std=0.02, window_sigma_px=0.0)
+    statistics = cost.measure(pictures)
+    spectra = torch.fft.fft2(pictures)
+    root = cost.damping_root(grid.magnitude, statistics)[0]
+    energy = torch.zeros(1, 2, *size, dtype=torch.float64)
+    for plane in range(2):
+        otf = spots(coc[0, plane, :, None, None], grid.fy, grid.fx)[:, None]
+        latent = (otf.conj() * spectra[0]).sum(0) / (otf.abs().square().sum(0) + root.square())
+        misfits = torch.fft.ifft2(otf * latent).real - pictures[0]
+        prior = torch.fft.ifft2(root * latent).real
+        energy[0, plane] = misfits.square().sum((0, 1)) + prior.square().sum(0)
+    torch.testing.assert_close(cost.evaluate(spectra, coc, grid, size, statistics), energy / 0.02**2)
 
 
 def _disk(coc: torch.Tensor, fy: torch.Tensor, fx: torch.Tensor) -> torch.Tensor:

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from focalsweep import Disk, Gaussian
 from focalsweep.sweep.deconvolution import (
+    add_squares,
     fast_length,
     fourier_grid,
+    half_plane_samples,
     inverse_pairs,
+    latent_gain,
     latent_spectrum,
     mirror_ends,
     pack_pairs,
@@ -75,6 +78,44 @@ def test_any_callable_is_a_psf() -> None:
     torch.testing.assert_close(back, image)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_samples_spread_over_the_half_plane(size: tuple[int, int]) -> None:
+    """A round PSF from its radii, a real one and a complex one that are not round: all equal the PSF asked directly."""
+
+    def square(coc_px: torch.Tensor, fy: torch.Tensor, fx: torch.Tensor) -> torch.Tensor:
+        return torch.sinc(coc_px * fy) * torch.sinc(coc_px * fx)
+
+    def flat(coc_px: torch.Tensor, fy: torch.Tensor, fx: torch.Tensor) -> torch.Tensor:
+        return torch.sinc(coc_px * fx)
+
+    def shift(coc_px: torch.Tensor, fy: torch.Tensor, fx: torch.Tensor) -> torch.Tensor:
+        return torch.exp(-2j * torch.pi * coc_px * (fy + 2 * fx))
+
+    grid = fourier_grid(*size, CPU, torch.float64)
+    coc = torch.tensor([[0.0, 3.0], [-5.5, 9.0]], dtype=torch.float64)
+    spectra = torch.fft.fft2(torch.rand(size, dtype=torch.float64))
+    for psf in (Disk(), square, flat, shift):
+        samples = half_plane_samples(psf, coc, grid)
+        otf = samples.spread(samples.otf)
+        expected = (psf(coc[..., None, None], grid.fy, grid.fx) * spectra)[..., : size[0] // 2 + 1, :]
+        product = otf * samples.half_plane(spectra)
+        product = product if product.is_complex() else torch.view_as_complex(product)
+        torch.testing.assert_close(product, expected, rtol=0, atol=1e-12)
+        magnitude = samples.spread(samples.magnitude)
+        whole = grid.magnitude[: size[0] // 2 + 1]
+        torch.testing.assert_close(magnitude if psf is shift else magnitude[..., 1], whole, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("as_real", [False, True])
+def test_squares_of_pictures_from_half_their_spectra(size: tuple[int, int], as_real: bool) -> None:
+    pictures = torch.rand(2, 3, 2, *size, dtype=torch.float64)
+    half = torch.fft.fft2(pictures)[..., : size[0] // 2 + 1, :]
+    maps = torch.ones(2, 3, 11, 8, dtype=torch.float64)
+    add_squares(maps, torch.view_as_real(half) if as_real else half, size[0])
+    torch.testing.assert_close(maps, 1 + pictures.square().sum(2)[..., :11, :8])
+
+
 @pytest.mark.parametrize("complex_planes", [False, True])
 def test_two_planes_ride_in_one_transform(complex_planes: bool) -> None:
     planes = torch.rand(2, 4, 3, 12, 15, dtype=torch.float64)
@@ -104,7 +145,8 @@ def test_latent_image_against_the_twin() -> None:
     power = np.array([1e-3, 4e-3])
     damping = torch.from_numpy(0.02**2 * (fy**2 + fx**2) / power[:, None, None])[None]
     spectra = torch.fft.fft2(torch.from_numpy(images))[None]
-    ours = torch.fft.ifft2(latent_spectrum(spectra, torch.from_numpy(otfs)[None, None], damping)).real[0, 0]
+    otf = torch.from_numpy(otfs)[None, None]
+    ours = torch.fft.ifft2(latent_spectrum(spectra, otf, latent_gain(otf, damping))).real[0, 0]
     np.testing.assert_allclose(ours.numpy(), twins.reblur_latent(images, otfs, 0.02, power), atol=1e-12)
 
 
