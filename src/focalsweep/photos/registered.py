@@ -30,7 +30,8 @@ def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float],
         tifffile.imwrite(temporary, encoded[..., 0] if encoded.shape[-1] == 1 else encoded)
         temporary.replace(folder / name)
         written.append(folder / name)
-    settings = replace(photos.settings, files=tuple(names), aligned=True)
+    order = "near-to-far" if photos.relative else None  # that of the files as they are written
+    settings = replace(photos.settings, files=tuple(names), aligned=True, order=order)
     path = folder / "stack.toml"
     write_stack_toml(path, settings, overwrite=True, magnifications=photos.magnification)
     return [*written, path]

@@ -79,8 +79,9 @@ def refine_focus(
     done = 0
     for _ in range(rounds):
         for i in free:
-            low, high = intervals[i]
-            middle = min(max(focus[i], low + 0.02 * (high - low)), high - 0.02 * (high - low))
+            edge = 0.01 * (intervals[i][1] - intervals[i][0])  # ranges that touch leave two distances, not one
+            low, high = intervals[i][0] + edge, intervals[i][1] - edge
+            middle = min(max(focus[i], low + edge), high - edge)
             points = [low, middle, high]
             values = [_misfit(_with_focus(stack, focus, i, u)) for u in points]
             focus[i] = _vertex(points, values)
