@@ -73,6 +73,8 @@ def refine_focus(
     """Focus distances, metres, that explain the frames best, each inside its interval; others stay.
 
     One frame at a time: the misfit at both ends and the present value, then the vertex of the parabola through them.
+    A scene of several depths settles how the frames lie to each other. What all of them share is hardly seen: the
+    scene may move with them.
     """
     focus = (1 / stack.focus_distances[0]).tolist()
     free = [i for i, (low, high) in enumerate(intervals) if high - low > 1e-9]
@@ -88,7 +90,10 @@ def refine_focus(
             done += 1
             if progress:
                 progress(done / (rounds * len(free)))
-    return [1 / u if u > 0 else torch.inf for u in focus]
+    return [
+        (1 / u if u > 0 else torch.inf) if i in free else given
+        for i, (u, given) in enumerate(zip(focus, stack.focus_distances[0].tolist(), strict=True))
+    ]
 
 
 def measure_blur(stack: FocalStack) -> float:
