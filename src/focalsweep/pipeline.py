@@ -171,7 +171,7 @@ def estimate_depth(
 
 
 def _blended(stack: FocalStack, depth: Tensor) -> Tensor:  # H W C
-    frames = (image.movedim(0, -1).cpu() for image in stack.images)
+    frames = (image.movedim(0, -1).float().cpu() for image in stack.images.detach())
     return blend_frames(frames, stack.focus_distances, depth.cpu())
 
 

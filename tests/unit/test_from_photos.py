@@ -131,6 +131,17 @@ def test_wide_blur_is_worked_on_smaller_and_comes_back(monkeypatch: pytest.Monke
     assert np.abs(result.all_in_focus - depth_of_window().all_in_focus).mean() < 0.02
 
 
+def test_double_precision_and_graphs_come_back_as_plain_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_size, "LARGEST_BLUR_PX", 4.0)
+    monkeypatch.setattr(full_size, "LEAST_SIDE_PX", 20.0)
+    part = window().cropped(0, 0, 64, 80)
+    learned = FocalStack(part.images.double().requires_grad_(), part.focus_distances, part.camera, part.magnification)
+    result = estimate_depth(learned)
+    assert result.record["worked_at"]["width"] < 80
+    for values in (result.depth, result.std, result.confidence, result.all_in_focus):
+        assert values.dtype == np.float32 and values.shape[:2] == (64, 80)
+
+
 def test_given_planes_and_unknown_methods(folder: Path) -> None:
     planes = DepthGrid.uniform_in_inverse_depth(0.5, 0.9, 16)
     result, _ = depth_from_photos(open_photos(folder), "argmin", planes=planes)

@@ -18,7 +18,7 @@ from focalsweep.photos.alignment import Alignment, measure_alignment
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.settings import StackSettings, overrides_from_toml, stack_settings
 from focalsweep.photos.sources import Frame, find_frames, read_frames
-from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, StackFile, read_stack_file
+from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.types import Camera, FocalStack
 
 Array = NDArray[np.float32]
@@ -151,7 +151,9 @@ def find_settings(photos: Source, **overrides: Any) -> tuple[StackSettings, Path
 def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, Any]) -> StackSettings:
     """Metadata, under the stack.toml, under the user's word."""
     given = overrides_from_toml(stack_file.camera, _frames_of(stack_file, frames))
-    distances = overrides.pop("focus_distances", None)
+    order, distances = overrides.get("order"), overrides.pop("focus_distances", None)
+    if order is not None and order not in ORDERS:
+        raise ValueError(f"order must be {' or '.join(ORDERS)}, but is {order!r}")
     given |= overrides
     if distances is not None:
         given["focus_distances"] = given["focus_distances"] | _by_name(distances, frames)

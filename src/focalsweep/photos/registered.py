@@ -18,6 +18,8 @@ def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float],
     """16-bit TIFF, sRGB, near to far, and a stack.toml that has their settings and magnifications."""
     import tifffile
 
+    if folder.resolve() == photos.frames[0].path.parent.resolve():
+        raise ValueError(f"{folder} is the folder of the photos: registered frames need one of their own")
     stage("aligning", 0.0)
     photos, alignment = photos.measured()
     folder.mkdir(parents=True, exist_ok=True)

@@ -55,7 +55,8 @@ def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tu
         if at_far:
             far, moved = max(far - EXTENSION * width, 0.0), moved | {"far"}
             far = 0.0 if far < 0.05 * near else far
-    low, high = (float(q) for q in torch.quantile(inverse.double(), torch.tensor([KEPT, 1 - KEPT]).double()))
+    ends = torch.tensor([KEPT, 1 - KEPT], dtype=torch.float64, device=inverse.device)
+    low, high = torch.quantile(inverse.double(), ends).tolist()
     margin = MARGIN * (high - low) + 2 * (near - far) / (PLANES - 1)
     trimmed_near, trimmed_far = min(near, high + margin), max(far, low - margin, 0.0)
     words = "the depths in sight"

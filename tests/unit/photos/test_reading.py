@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -70,8 +71,8 @@ def test_keywords_override_the_file(folder: Path) -> None:
     stack = load_stack(folder, focal_length=0.035, f_number=4.0)
     assert (stack.camera.focal_length, stack.camera.f_number, stack.camera.pixel_pitch) == (0.035, 4.0, 6e-5)
     only_frames = rewrite(folder, distances(0.8, 1.0, 2.0))
-    camera = {"focal_length": 0.05, "f_number": 2.0, "pixel_pitch": 1e-5}
-    assert load_stack(only_frames, align="none", **camera).camera.f_number == 2.0
+    camera: dict[str, Any] = {"focal_length": 0.05, "f_number": 2.0, "pixel_pitch": 1e-5}
+    assert load_stack(only_frames, aligned=True, **camera).camera.f_number == 2.0
 
 
 @pytest.mark.parametrize("extension", ["png", "tif"])
@@ -176,6 +177,21 @@ def test_order_alone_gives_relative_depth(folder: Path, order: str) -> None:
     torch.testing.assert_close(stack.images[0], light_of(folder / nearest))
     blur_px = coc_px(stack.focus_distances[0], stack.focus_distances[2], stack.camera)
     assert float(blur_px) == pytest.approx(RELATIVE_BLUR_PX, rel=1e-3)
+
+
+@pytest.mark.parametrize("order", ["near-to-far", "far-to-near"])
+def test_video_in_either_order(tmp_path: Path, order: str) -> None:
+    """Every frame once, also where the video runs from far to near."""
+    video = cv2.VideoWriter(str(tmp_path / "a.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 10, (64, 48))
+    for i in range(5):
+        video.write(np.full((48, 64, 3), 40 * (i + 1), np.uint8))
+    video.release()
+    with pytest.warns(UserWarning, match="without a unit"):
+        stack = load_stack(tmp_path / "a.avi", order=order, align="none")
+    light = stack.images.mean((1, 2, 3))
+    steps = light.diff() if order == "near-to-far" else -light.diff()
+    assert stack.frame_count == 5
+    assert (steps > 0.02).all()
 
 
 def test_relative_orders_by_distances_that_are_known(folder: Path) -> None:

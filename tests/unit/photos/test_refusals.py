@@ -245,3 +245,4 @@ def test_wrong_number_of_distances_is_refused(folder: Path) -> None:
         message_of(lambda: load_stack(folder, focus_distances={"9.png": 1.0}), ValueError), "9.png", "no photo"
     )
     assert_one_sentence(message_of(lambda: load_stack(folder, align="maybe"), ValueError), "'maybe'")
+    assert_one_sentence(message_of(lambda: load_stack(folder, order="up"), ValueError), "order", "near-to-far", "'up'")

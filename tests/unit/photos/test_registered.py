@@ -12,6 +12,7 @@ from focalsweep import load_stack
 from focalsweep.photos.reading import Photos, open_photos
 from focalsweep.photos.registered import write_registered
 from focalsweep.photos.stack_file import read_stack_file
+from tests.errors import assert_one_sentence, message_of
 from tests.unit.photos.folders import distances, frames, rewrite
 from tests.unit.photos.handheld import Shake, photograph
 
@@ -74,6 +75,14 @@ def test_read_again_they_are_the_same_stack(shots: Path, tmp_path: Path, referen
     assert len(set(true.tolist())) == 4
     assert vars(stack.camera) == vars(expected.camera)
     assert open_photos(tmp_path).settings.focus_distances[3].only_range  # type: ignore[union-attr]
+
+
+def test_the_folder_of_the_photos_is_left_alone(shots: Path) -> None:
+    photos = opened(shots, CAMERA + distances(0.8, 1.0, 1.4, 2.0))
+    before = (shots / "stack.toml").read_text()
+    message = message_of(lambda: write_registered(photos, shots, silent), ValueError)
+    assert_one_sentence(message, str(shots), "folder of the photos")
+    assert (shots / "stack.toml").read_text() == before
 
 
 def test_gray_frames(shots: Path, tmp_path: Path) -> None:
