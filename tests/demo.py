@@ -24,4 +24,5 @@ class Demo:
 @cache
 def demo_stack() -> Demo:
     tenths_mm = cv2.imread(str(FOLDER / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED)
+    assert tenths_mm is not None
     return Demo(load_stack(FOLDER), torch.from_numpy(tenths_mm.astype(np.float64) * 1e-4))
