@@ -21,10 +21,12 @@ from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.full_size import blend_frames, working_scale
 from focalsweep.types import DepthGrid, FocalStack
+from focalsweep.validation import as_setting
 
 Stage = Callable[[str, float], None]
 """Called with the name of the stage at hand and the share of it that is done."""
 
+BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
 GLANCE_PX = 360  # the longer side of the pictures that range and lens are read from
 
 
@@ -118,25 +120,23 @@ def _with_refined_focus(photos: Photos, glance: FocalStack, say: Stage) -> tuple
         return photos, glance, None
     # Distances from the sensor and from the lens differ by nearly the same length across a narrow range.
     intervals = [
-        _inverse_interval(value, distance) for value, distance in zip(known, photos.focus_distances, strict=True)
+        _inverse_interval(value, distance, as_setting("focal_length", photos.camera.focal_length).item())
+        for value, distance in zip(known, photos.focus_distances, strict=True)
     ]
     before = photos.focus_distances
     after = refine_focus(glance, intervals, progress=lambda share: say("refining focus", share))
-    order = sorted(range(len(after)), key=after.__getitem__)
-    if order != list(range(len(after))):  # frames of overlapping ranges may change places; the stack stays in order
-        after = sorted(after)
     photos = replace(photos, focus_distances=after)
     focus = torch.tensor([after], dtype=torch.float64)
     moved = [{"file": name, "from": a, "to": b} for name, a, b in zip(photos.names, before, after, strict=True)]
     return photos, FocalStack(glance.images, focus, glance.camera, glance.magnification), moved
 
 
-def _inverse_interval(value: Value | None, distance: float) -> tuple[float, float]:
+def _inverse_interval(value: Value | None, distance: float, focal_length: float) -> tuple[float, float]:
     """The inverse distances from the lens that a frame's range allows; a point where the metadata is exact."""
     if value is None or not value.only_range or value.value <= 0:
         return 1 / distance, 1 / distance
     offset = distance - value.value if value.value < float("inf") else 0.0
-    near, far = max(value.low + offset, 1e-6), value.high + offset
+    near, far = min(distance, max(value.low + offset, BEYOND_LENS * focal_length)), value.high + offset
     return 1 / far, 1 / near
 
 

@@ -174,9 +174,8 @@ def estimate_depth(
 
 
 def _blended(stack: FocalStack, depth: Tensor) -> Tensor:  # H W C
-    order = stack.focus_distances.argsort()
-    frames = (stack.images[i].movedim(0, -1).cpu() for i in order.tolist())
-    return blend_frames(frames, stack.focus_distances[order], depth.cpu())
+    frames = (image.movedim(0, -1).float().cpu() for image in stack.images.detach())
+    return blend_frames(frames, stack.focus_distances, depth.cpu())
 
 
 def estimate_as_it_is(

@@ -17,6 +17,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"sweep", "model"},
     {"photos", "results", "synthesis", "datasets", "baselines"},
     {"pipeline"},
+    {"from_photos"},
     {"training", "evaluation"},
     {"cli", "web"},
 )
@@ -94,6 +95,8 @@ def test_imports_point_downwards() -> None:
         ("model/blocks.py", "from focalsweep.optics.psf import Disk"),
         ("photos/reading.py", "from focalsweep.results.result import DepthResult"),
         ("pipeline.py", "from focalsweep.evaluation.metrics import mae"),
+        ("pipeline.py", "from focalsweep.from_photos import depth_from_photos"),
+        ("from_photos.py", "from focalsweep.evaluation.metrics import mae"),
         ("evaluation/metrics.py", "from focalsweep.cli.main import main"),
         ("helpers.py", "import torch"),
     ],

@@ -18,7 +18,7 @@ from focalsweep.photos.alignment import Alignment, measure_alignment
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.settings import StackSettings, overrides_from_toml, stack_settings
 from focalsweep.photos.sources import Frame, find_frames, read_frames
-from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, StackFile, read_stack_file
+from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.types import Camera, FocalStack
 
 Array = NDArray[np.float32]
@@ -41,6 +41,7 @@ class Photos:
         magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
         relative: the distances are an order only, so depth has no unit.
         align: "auto", or "none".
+        white: the value that becomes 1: the largest of the stack where files of floats pass 1. `measured` finds it.
         notes: what the user should know, a sentence each.
     """
 
@@ -51,6 +52,7 @@ class Photos:
     magnification: list[float]
     relative: bool = False
     align: str = "auto"
+    white: float = 1.0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -59,7 +61,8 @@ class Photos:
 
     def measured(self) -> tuple[Photos, Alignment]:
         """How the frames lie on each other, and the photos that could be registered."""
-        alignment = measure_alignment(_Lazy(self.frames), mode=self.align, names=self.names)
+        pictures = _Lazy(self.frames)
+        alignment = measure_alignment(pictures, mode=self.align, names=self.names)
         kept = alignment.kept
         settings = replace(
             self.settings,
@@ -74,21 +77,23 @@ class Photos:
             magnification=[
                 self.magnification[i] * float(m) for i, m in zip(kept, alignment.magnification, strict=True)
             ],
+            white=pictures.white(),
             notes=[*self.notes, *alignment.notes],
         )
         return photos, _renumbered(alignment)
 
     def pixels(self, alignment: Alignment) -> Iterator[Array]:
-        """The registered pictures, H W C in linear light, one at a time."""
+        """The registered pictures, H W C in linear light, one at a time.
+
+        What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
+        """
         for index, picture in enumerate(read_frames(self.frames)):
-            yield alignment.apply(index, picture.pixels)
+            pixels = alignment.apply(index, picture.pixels)
+            yield np.minimum(pixels if self.white == 1 else pixels / np.float32(self.white), np.float32(1))
 
     def stack(self, alignment: Alignment, scale: float = 1.0) -> FocalStack:
         """All frames in memory, resampled by `scale`."""
         images = [_resized(pixels, scale) for pixels in self.pixels(alignment)]
-        brightest = max(float(image.max()) for image in images)
-        if brightest > 1:  # only files of floats pass 1
-            images = [image / brightest for image in images]
         stack = FocalStack(
             images=torch.from_numpy(np.stack(images)).movedim(-1, 1).contiguous(),
             focus_distances=torch.tensor(self.focus_distances, dtype=torch.float64),
@@ -131,7 +136,7 @@ def open_photos(
     frames, folder, stack_file = _find(photos, video_frames)
     settings = _settings(frames, stack_file, overrides)
     magnification = [stack_file.magnifications.get(frame.name, 1.0) for frame in frames]
-    opened = _relative(frames, settings, magnification, relative) if relative or _order_alone(settings) else None
+    opened = _relative(frames, settings, magnification) if relative or _order_alone(settings) else None
     if opened is None:
         opened = _metric(frames, settings, magnification, folder)
     return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
@@ -146,7 +151,9 @@ def find_settings(photos: Source, **overrides: Any) -> tuple[StackSettings, Path
 def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, Any]) -> StackSettings:
     """Metadata, under the stack.toml, under the user's word."""
     given = overrides_from_toml(stack_file.camera, _frames_of(stack_file, frames))
-    distances = overrides.pop("focus_distances", None)
+    order, distances = overrides.get("order"), overrides.pop("focus_distances", None)
+    if order is not None and order not in ORDERS:
+        raise ValueError(f"order must be {' or '.join(ORDERS)}, but is {order!r}")
     given |= overrides
     if distances is not None:
         given["focus_distances"] = given["focus_distances"] | _by_name(distances, frames)
@@ -158,15 +165,20 @@ def _find(photos: Source, video_frames: int) -> tuple[list[Frame], Path, StackFi
     if isinstance(photos, str | Path) and Path(photos).is_dir():
         folder = Path(photos)
         stack_file = read_stack_file(folder)
-        listed = [folder / frame["file"] for frame in stack_file.frames]
-        for path in listed:
-            if not path.is_file():
-                raise FileNotFoundError(f"{path} does not exist: check the file names in {folder / NAME}")
-        if len(listed) > 1:
-            return [Frame(path) for path in listed], folder, stack_file
-        if len(listed) == 1:
+        names = [frame["file"] for frame in stack_file.frames]
+        if len(names) == 1:
             raise ValueError(f"{folder / NAME} lists one photo: a focal stack needs at least 2")
-        return find_frames(folder, video_frames=video_frames), folder, stack_file
+        lost = [name for name in names if not (folder / name).is_file()]
+        if names and not lost:
+            return [Frame(folder / name) for name in names], folder, stack_file
+        frames = find_frames(folder, video_frames=video_frames)
+        if lost:  # unless they are pages or frames of the folder's one file
+            pages = {frame.name for frame in frames if frame.page is not None}
+            lost = [name for name in lost if name not in pages]
+            if lost:
+                raise FileNotFoundError(f"{folder / lost[0]} does not exist: check the file names in {folder / NAME}")
+            frames = [frame for frame in frames if frame.name in names]
+        return frames, folder, stack_file
     frames = find_frames(photos, video_frames=video_frames)
     folders = {frame.path.parent for frame in frames}
     if len(folders) > 1:
@@ -253,7 +265,7 @@ def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: 
     return f"{folder}: {what} unknown, the metadata does not say: {remedy}{relative}"
 
 
-def _relative(frames: list[Frame], settings: StackSettings, magnification: list[float], asked: bool) -> Photos:
+def _relative(frames: list[Frame], settings: StackSettings, magnification: list[float]) -> Photos:
     """Depth without a unit: only the order of the frames counts."""
     order = list(range(len(frames)))
     known = [value.value if value else None for value in settings.focus_distances]
@@ -296,6 +308,8 @@ class _Lazy(Sequence[Array]):
         self._frames = frames
         self._next = read_frames(frames)
         self._position = 0
+        self._largest = 1.0
+        self._floats = False
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -306,8 +320,18 @@ class _Lazy(Sequence[Array]):
             while self._position < index:
                 next(self._next)
                 self._position += 1
+        picture = next(self._next)
         self._position += 1
-        return next(self._next).pixels
+        self._floats = self._floats or picture.transfer.endswith("(float)")
+        if self._floats:
+            self._largest = max(self._largest, picture.largest)
+        return picture.pixels
+
+    def white(self) -> float:
+        """The largest value of all frames where they are stored as floats and it passes 1; 1 for others."""
+        while self._floats and self._position < len(self):
+            self[self._position]
+        return self._largest
 
 
 @contextmanager

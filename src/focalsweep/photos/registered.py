@@ -18,6 +18,8 @@ def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float],
     """16-bit TIFF, sRGB, near to far, and a stack.toml that has their settings and magnifications."""
     import tifffile
 
+    if folder.resolve() == photos.frames[0].path.parent.resolve():
+        raise ValueError(f"{folder} is the folder of the photos: registered frames need one of their own")
     stage("aligning", 0.0)
     photos, alignment = photos.measured()
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,7 +32,8 @@ def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float],
         tifffile.imwrite(temporary, encoded[..., 0] if encoded.shape[-1] == 1 else encoded)
         temporary.replace(folder / name)
         written.append(folder / name)
-    settings = replace(photos.settings, files=tuple(names), aligned=True)
+    order = "near-to-far" if photos.relative else None  # that of the files as they are written
+    settings = replace(photos.settings, files=tuple(names), aligned=True, order=order)
     path = folder / "stack.toml"
     write_stack_toml(path, settings, overwrite=True, magnifications=photos.magnification)
     return [*written, path]

@@ -251,11 +251,24 @@ def _frame_count(path: Path) -> int:
 
 
 def _read_video(path: Path, numbers: list[int]) -> Iterator[Picture]:
-    """These frames, in ascending order, in one pass: seeking is inexact in some formats."""
+    """These frames, in any order; all but ascending ones are held in memory at 8 bit."""
+    ascending = sorted(set(numbers))
+    decoded = _decode_video(path, ascending)
+    if numbers != ascending:
+        held = dict(zip(ascending, decoded, strict=True))
+        decoded = (held[number] for number in numbers)
+    for codes in decoded:
+        pixels = REC709.to_linear(codes[..., ::-1], 255)  # OpenCV's order is B G R
+        height, width = pixels.shape[:2]
+        yield Picture(pixels, "BT.709 (video)", 8, 1, (width, height))
+
+
+def _decode_video(path: Path, ascending: list[int]) -> Iterator[Any]:
+    """In one pass: seeking is inexact in some formats."""
     video = _open_video(path)
     try:
         position = -1
-        for number in numbers:
+        for number in ascending:
             while position < number:
                 if not video.grab():
                     raise ValueError(f"{path} breaks off after {position + 1} frames: is it truncated or damaged?")
@@ -263,8 +276,6 @@ def _read_video(path: Path, numbers: list[int]) -> Iterator[Picture]:
             done, codes = video.retrieve()
             if not done or codes is None or codes.dtype != np.uint8 or codes.ndim != 3:
                 raise ValueError(f"{path} cannot be read at frame {number + 1}: is it damaged?")
-            pixels = REC709.to_linear(codes[..., ::-1], 255)  # OpenCV's order is B G R
-            height, width = pixels.shape[:2]
-            yield Picture(pixels, "BT.709 (video)", 8, 1, (width, height))
+            yield codes
     finally:
         video.release()

@@ -58,8 +58,8 @@ def read_stack_file(folder: Path) -> StackFile:
             raise ValueError(f"{path}: {frame['file']} has two [[frame]] tables: keep one")
         names.add(frame["file"])
         # A photo lies in the folder: a name that leads elsewhere is a mistake, or an attempt.
-        if Path(frame["file"]).is_absolute() or ".." in Path(frame["file"]).parts:
-            raise ValueError(f"{path}: {frame['file']} lies outside of the folder: put the photos beside stack.toml")
+        if Path(frame["file"]).name != frame["file"] or frame["file"] in ("", "..") or "\0" in frame["file"]:
+            raise ValueError(f"{path}: {frame['file']!r} is no file of this folder: put the photos beside stack.toml")
     return StackFile(camera, frames)
 
 

@@ -55,7 +55,8 @@ def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tu
         if at_far:
             far, moved = max(far - EXTENSION * width, 0.0), moved | {"far"}
             far = 0.0 if far < 0.05 * near else far
-    low, high = (float(q) for q in torch.quantile(inverse.double(), torch.tensor([KEPT, 1 - KEPT]).double()))
+    ends = torch.tensor([KEPT, 1 - KEPT], dtype=torch.float64, device=inverse.device)
+    low, high = torch.quantile(inverse.double(), ends).tolist()
     margin = MARGIN * (high - low) + 2 * (near - far) / (PLANES - 1)
     trimmed_near, trimmed_far = min(near, high + margin), max(far, low - margin, 0.0)
     words = "the depths in sight"
@@ -73,21 +74,27 @@ def refine_focus(
     """Focus distances, metres, that explain the frames best, each inside its interval; others stay.
 
     One frame at a time: the misfit at both ends and the present value, then the vertex of the parabola through them.
+    A scene of several depths settles how the frames lie to each other. What all of them share is hardly seen: the
+    scene may move with them.
     """
     focus = (1 / stack.focus_distances[0]).tolist()
     free = [i for i, (low, high) in enumerate(intervals) if high - low > 1e-9]
     done = 0
     for _ in range(rounds):
         for i in free:
-            low, high = intervals[i]
-            middle = min(max(focus[i], low + 0.02 * (high - low)), high - 0.02 * (high - low))
+            edge = 0.01 * (intervals[i][1] - intervals[i][0])  # ranges that touch leave two distances, not one
+            low, high = intervals[i][0] + edge, intervals[i][1] - edge
+            middle = min(max(focus[i], low + edge), high - edge)
             points = [low, middle, high]
             values = [_misfit(_with_focus(stack, focus, i, u)) for u in points]
             focus[i] = _vertex(points, values)
             done += 1
             if progress:
                 progress(done / (rounds * len(free)))
-    return [1 / u if u > 0 else torch.inf for u in focus]
+    return [
+        (1 / u if u > 0 else torch.inf) if i in free else given
+        for i, (u, given) in enumerate(zip(focus, stack.focus_distances[0].tolist(), strict=True))
+    ]
 
 
 def measure_blur(stack: FocalStack) -> float:

@@ -33,24 +33,25 @@ def working_scale(stack: FocalStack, planes: DepthGrid, size: tuple[int, int]) -
 
 def blend_frames(
     frames: Iterable[Tensor],  # F of H W C, in the order of the distances
-    focus_distances: Tensor,  # F, metres, near to far
+    focus_distances: Tensor,  # F, metres, in any order
     depth: Tensor,  # h w, of any size
 ) -> Tensor:  # H W C
     """Each pixel from the two frames focused before and behind its depth, mostly from the nearer in focus.
 
     Takes a frame at a time, so memory holds two pictures and a depth map at full size.
     """
-    focus = (1 / focus_distances.detach())[None]
+    focus, order = (1 / focus_distances.detach()).sort(descending=True, stable=True)
+    places = order.argsort().tolist()  # of the frames, near to far
     sharp = torch.empty(0)
     position = torch.empty(0)
-    for number, frame in enumerate(frames):
-        if number == 0:
+    for place, frame in zip(places, frames, strict=True):
+        if not len(sharp):
             inverse = functional.interpolate((1 / depth)[None, None], size=frame.shape[:2], mode="bilinear")[0]
-            position = plane_position(inverse.double(), focus.double()).float()[0]
+            position = plane_position(inverse.double(), focus[None].double()).float()[0]
             sharp = torch.zeros_like(frame)
         for top in range(0, len(frame), ROWS_AT_ONCE):
             rows = slice(top, top + ROWS_AT_ONCE)
-            share = (1 - (position[rows] - number).abs()).clamp_min(0)
+            share = (1 - (position[rows] - place).abs()).clamp_min(0)
             rest = 1 - share
             weight = share.square() / (share.square() + rest.square())
             sharp[rows] += weight[..., None] * frame[rows]

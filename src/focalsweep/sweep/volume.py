@@ -214,7 +214,9 @@ def plane_position(inverse_depth: Tensor, planes: Tensor) -> Tensor:
     u = inverse_depth.flatten(1).contiguous()
     far = torch.searchsorted(-planes.contiguous(), -u).clamp(1, planes.shape[1] - 1)
     before, after = planes.gather(1, far - 1), planes.gather(1, far)
-    share: Tensor = ((before - u) / (before - after)).clamp(0, 1)
+    # Two frames of a stack may have one distance: a step of 0.
+    step = (before - after).clamp_min(torch.finfo(u.dtype).tiny)
+    share: Tensor = ((before - u) / step).clamp(0, 1)
     position: Tensor = share + (far - 1)
     return position.reshape(inverse_depth.shape)
 
