@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -159,6 +160,8 @@ def _find(photos: Source, video_frames: int) -> tuple[list[Frame], Path, StackFi
         folder = Path(photos)
         stack_file = read_stack_file(folder)
         listed = [folder / frame["file"] for frame in stack_file.frames]
+        if listed and all(re.search(r" (page|frame) \d+$", path.name) for path in listed):
+            return find_frames(folder, video_frames=video_frames), folder, stack_file
         for path in listed:
             if not path.is_file():
                 raise FileNotFoundError(f"{path} does not exist: check the file names in {folder / NAME}")
