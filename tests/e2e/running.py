@@ -1,5 +1,6 @@
 """The command line in this process, quicker than a new one for each call, and small stacks to call it on."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import focalsweep as package
 from focalsweep.cli.main import main
 from focalsweep.cli.photos import DEMO_STACK
 from tests.errors import assert_one_sentence
@@ -49,7 +51,8 @@ def runner(capfd: pytest.CaptureFixture[str]) -> Run:
 def focalsweep(*arguments: str | Path) -> Outcome:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "focalsweep.cli.main", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}  # wherever it is called from
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

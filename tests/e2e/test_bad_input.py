@@ -1,6 +1,9 @@
 """Bad input (DESIGN.md section 9): exit status 2, one sentence with what, where and a remedy, nothing written."""
 
+import errno
+import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from tests.e2e.running import Run, assert_refused, contents, focalsweep, runner,
 
 Arguments = list[Any]
 F_NUMBER, DISTANCE, FOCAL_LENGTH, EQUIVALENT = 0x829D, 0x9206, 0x920A, 0xA405
-LENS = {F_NUMBER: 2.8, FOCAL_LENGTH: 50.0, EQUIVALENT: 75}
+LENS = {F_NUMBER: 2.8, FOCAL_LENGTH: 50.0, EQUIVALENT: 100}
 INFINITE = 4294967295.0
 FRAMES = ("frame_0.png", "frame_3.png", "frame_6.png")
 
@@ -64,16 +67,20 @@ def truncated(shots: Path) -> None:
     (shots / FRAMES[1]).write_bytes(data[: len(data) // 2])
 
 
-def text_renamed(shots: Path) -> None:
+def as_jpeg(shots: Path) -> None:
     write_photos(shots, *[LENS | {DISTANCE: d} for d in (0.4, 0.6, 1.1)])
     (shots / "stack.toml").unlink()
     for name in FRAMES:
         (shots / name).unlink()
+
+
+def text_renamed(shots: Path) -> None:
+    as_jpeg(shots)
     (shots / "3.jpg").write_text("Dear diary, the camera is broken.\n" * 9)
 
 
 def truncated_jpeg(shots: Path) -> None:
-    text_renamed(shots)
+    as_jpeg(shots)
     data = (shots / "0.jpg").read_bytes()
     (shots / "0.jpg").write_bytes(data[:-99])
 
@@ -92,7 +99,7 @@ def one_photo(shots: Path) -> None:
 
 def one_page(shots: Path) -> None:
     without_pictures(shots)
-    tifffile.imwrite(shots / "stack.tif", np.zeros((32, 32, 3), np.uint8))
+    tifffile.imwrite(shots / "stack.tif", np.zeros((32, 32, 3), np.uint8), photometric="rgb")
 
 
 def no_video(shots: Path) -> None:
@@ -128,7 +135,9 @@ def tiny(shots: Path) -> None:
 
 def nan_pixels(shots: Path) -> None:
     for name in FRAMES:
-        tifffile.imwrite((shots / name).with_suffix(".tif"), np.full((32, 32, 3), np.nan, np.float32))
+        tifffile.imwrite(
+            (shots / name).with_suffix(".tif"), np.full((32, 32, 3), np.nan, np.float32), photometric="rgb"
+        )
         (shots / name).unlink()
     edit(".png", ".tif")(shots)
 
@@ -304,7 +313,7 @@ OPTIONS: dict[str, tuple[Arguments, tuple[str, ...]]] = {
     "reference": (["depth", "shots", "--focus-reference", "film"], ("focus_reference", "'film'", "sensor")),
     "from the sensor, too near": (
         ["depth", "shots", "--focus-reference", "sensor", "--focus-distances", "0.15,0.5,1"],
-        ("sensor", FRAMES[0]),
+        ("shots", "0.15 m", "sensor", "from the lens?"),
     ),
     "focal length 0": (["depth", "shots", "--focal-length-mm", "0"], ("--focal-length-mm", "above 0")),
     "focal length below 0": (["depth", "shots", "--focal-length-mm=-5"], ("--focal-length-mm", "above 0", "-5")),
@@ -314,7 +323,8 @@ OPTIONS: dict[str, tuple[Arguments, tuple[str, ...]]] = {
     "f-number 0": (["depth", "shots", "--f-number", "0"], ("--f-number", "above 0")),
     "f-number inf": (["depth", "shots", "--f-number", "inf"], ("--f-number", "inf")),
     "pitch 0": (["depth", "shots", "--pixel-pitch-um", "0"], ("--pixel-pitch-um", "above 0")),
-    "pitch of no sensor": (["depth", "shots", "--pixel-pitch-um", "1e-9"], ("pixel_pitch",)),
+    "pitch of no sensor": (["depth", "shots", "--pixel-pitch-um", "1e-9"], ("pixel_pitch", "check its unit")),
+    "f-number of no lens": (["depth", "shots", "--f-number", "1e-4"], ("f_number", "below any lens")),
     "frames 1": (["depth", "shots", "--frames", "1"], ("--frames", "2")),
     "output is a file": (["depth", "shots", "-o", "other.png"], ("--output", "other.png", "give a folder")),
     "output below a file": (["depth", "shots", "-o", "other.png/out"], ("--output", "other.png", "give a folder")),
@@ -350,7 +360,7 @@ def test_bad_option(name: str, here: Path, run: Run) -> None:
 
 def test_output_that_may_not_be_written(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may write everywhere, so the rights are asked for here."""
-    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
     before = contents(here)
     assert_refused(run("depth", "shots", "-o", "locked/out"), "--output", "locked/out", "another folder")
     assert contents(here) == before
@@ -359,9 +369,6 @@ def test_output_that_may_not_be_written(here: Path, run: Run, monkeypatch: pytes
 @pytest.mark.parametrize("arguments", [[], ["--sheet", "--export", "ply"], ["--align", "only"]])
 def test_disk_that_is_full(arguments: list[str], here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third file does not fit: those before it go, and so do the folders that were made."""
-    import errno
-    import tempfile
-
     calls, make = [], tempfile.mkstemp
 
     def fills(**where: Any) -> Any:
@@ -378,10 +385,10 @@ def test_disk_that_is_full(arguments: list[str], here: Path, run: Run, monkeypat
 
 
 def test_name_that_looks_like_markup(here: Path, run: Run) -> None:
-    (here / "shots").rename(here / "[/bold] :cat: 5")
-    done = run("depth", "[/bold] :cat: 5", "-o", "[red]out")
-    assert done.status == 0 and "[red]out/depth.png" in done.err
-    assert_refused(run("depth", "[/bold] :cat: 5", "--near", "1"), "--near")
+    (here / "shots").rename(here / "[bold] :cat: 5")
+    done = run("depth", "[bold] :cat: 5", "-o", "[/red]out")
+    assert done.status == 0 and "[/red]out/depth.png" in done.err
+    assert_refused(run("depth", "[bold] :cat: 5", "--near", "1"), "--near")
     assert_refused(run("depth", "[/red] :dog:"), "[/red] :dog: does not exist")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,10 @@ def registered_files(
         number, pixels = next(pictures)
         stage("writing", number / len(names))
         encoded = linear_to_srgb(torch.from_numpy(pixels).clamp(0, 1)).mul(65535).round().numpy().astype(np.uint16)
-        tifffile.imwrite(file, encoded[..., 0] if encoded.shape[-1] == 1 else encoded)
+        buffer = io.BytesIO()  # tifffile wants the name of a file that it is given, and this one has none yet
+        grey = encoded.shape[-1] == 1
+        tifffile.imwrite(buffer, encoded[..., 0] if grey else encoded, photometric="minisblack" if grey else "rgb")
+        file.write(buffer.getvalue())
 
     settings = replace(photos.settings, files=tuple(names), aligned=True)
     text = stack_toml(settings, photos.magnification).encode()

@@ -23,7 +23,7 @@ FRAME_KEYS = {
     "file": "text",
     "focus_distance": "metres above 0, or inf",
     "focus_range": "two distances above 0, [near, far]",
-    "magnification": "a number above 0",
+    "magnification": "a number from 0.1 to 10",
 }
 
 
@@ -61,6 +61,8 @@ def read_stack_file(folder: Path) -> StackFile:
         _check_keys(frame, FRAME_KEYS, path, f"[[frame]] of {frame.get('file', 'unnamed file')}")
         if "file" not in frame:
             raise ValueError(f"{path}: a [[frame]] has no file: name the photo it is about")
+        if "focus_distance" in frame and "focus_range" in frame:
+            raise ValueError(f"{path}: {frame['file']} has a focus_distance and a focus_range: keep one")
         if frame["file"] in names:
             raise ValueError(f"{path}: {frame['file']} has two [[frame]] tables: keep one")
         names.add(frame["file"])
@@ -80,6 +82,8 @@ def _check_keys(table: dict[str, Any], keys: dict[str, str], path: Path, where: 
 
 
 def _fits(value: Any, kind: str) -> bool:
+    if kind == "a number from 0.1 to 10":
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0.1 <= value <= 10
     if "above 0" in kind:
         values = value if isinstance(value, list) else [value]
         most = math.inf if kind.startswith(("metres", "two")) else sys.float_info.max
