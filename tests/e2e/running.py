@@ -20,6 +20,7 @@ from focalsweep.cli.photos import DEMO_STACK
 from tests.errors import assert_one_sentence
 
 KEPT = (0, 3, 6)  # of the frames of the demo stack
+FRAME_NAMES = tuple(f"frame_{i}.png" for i in KEPT)
 CUT = np.s_[160:240, 200:312]  # where it has texture
 
 

@@ -99,7 +99,10 @@ def speed(
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="With --scaling: the smallest size only.")] = False,
 ) -> None:
-    """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run."""
+    """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run.
+
+    Example: focalsweep bench speed -o speed.json
+    """
     from focalsweep.evaluation.speed import run_benchmark
 
     record = run_benchmark(find_device(device), rival, repeats, scaling, quick, console.print)

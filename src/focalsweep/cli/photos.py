@@ -203,7 +203,10 @@ def batch(
 
 
 def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
-    """The same on a small ray-traced stack that ships in the package, and how far off the result is."""
+    """The same on a small ray-traced stack that ships in the package, and how far off the result is.
+
+    Example: focalsweep demo -o out/demo
+    """
     import cv2
     import numpy as np
 
