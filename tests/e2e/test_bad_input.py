@@ -325,6 +325,8 @@ OPTIONS: dict[str, tuple[Arguments, tuple[str, ...]]] = {
     "pitch 0": (["depth", "shots", "--pixel-pitch-um", "0"], ("--pixel-pitch-um", "above 0")),
     "pitch of no sensor": (["depth", "shots", "--pixel-pitch-um", "1e-9"], ("pixel_pitch", "check its unit")),
     "f-number of no lens": (["depth", "shots", "--f-number", "1e-4"], ("f_number", "below any lens")),
+    "blur beyond the picture": (["depth", "shots", "--pixel-pitch-um", "0.2"], ("shots", "112 px", "pixel pitch")),
+    "near inside the lens": (["depth", "shots", "--near", "1e-5", "--far", "1"], ("shots", "blur", "--near")),
     "frames 1": (["depth", "shots", "--frames", "1"], ("--frames", "2")),
     "output is a file": (["depth", "shots", "-o", "other.png"], ("--output", "other.png", "give a folder")),
     "output below a file": (["depth", "shots", "-o", "other.png/out"], ("--output", "other.png", "give a folder")),
