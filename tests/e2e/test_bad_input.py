@@ -173,7 +173,7 @@ def equal(shots: Path) -> None:
 
 
 STACKS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
-    "sizes differ": (smaller, (FRAMES[1], "112 x 72", "112 x 80", "one size")),
+    "sizes differ": (smaller, (FRAMES[1], "112 x 72", "112 x 80", "leave out")),
     "colours differ": (grey, (FRAMES[1], "1 channel", "3 channels")),
     "empty file": (with_bytes(FRAMES[1], b""), (FRAMES[1], "empty")),
     "truncated PNG": (truncated, (FRAMES[1], "truncated")),
@@ -238,14 +238,8 @@ STACKS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
     "unknown key of a frame": (edit("magnification", "zoom"), ("stack.toml", "'zoom'", "[[frame]]", FRAMES[0])),
     "unknown table": (edit("[camera]", "[lens]\nname = 1\n[camera]"), ("stack.toml", "'lens'", "[camera]")),
     "one bracket": (edit("[[frame]]", "[frame]"), ("stack.toml", "TOML")),
-    "camera no table": (
-        lambda shots: (shots / "stack.toml").write_text("camera = 5\n"),
-        ("stack.toml", "[camera]"),
-    ),
-    "frame no list": (
-        lambda shots: (shots / "stack.toml").write_text("frame = 5\n"),
-        ("stack.toml", "[[frame]]"),
-    ),
+    "camera no table": (with_bytes("stack.toml", b"camera = 5"), ("stack.toml", "[camera]")),
+    "frame no list": (with_bytes("stack.toml", b"frame = 5"), ("stack.toml", "[[frame]]")),
     "no TOML": (with_bytes("stack.toml", b"= = ="), ("stack.toml", "TOML", "correct it")),
     "stack.toml no text": (with_bytes("stack.toml", b"\xff\xfe\0\x01"), ("stack.toml", "TOML", "correct it")),
     "wrong reference": (edit('"lens"', '"shutter"'), ("stack.toml", "focus_reference", '"sensor"', "'shutter'")),

@@ -108,7 +108,7 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
         if picture.pixels.shape != shape:
             raise ValueError(
                 f"{frame.name} has {_size(picture.pixels.shape)}, but {frames[0].name} has {_size(shape)}: "
-                "all photos of a stack must have one size and as many channels"
+                "all photos of a stack must have one size and as many channels, leave out the odd one"
             )
         yield picture
 
