@@ -20,6 +20,7 @@ from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.full_size import blend_frames, working_scale
+from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.types import DepthGrid, FocalStack
 from focalsweep.validation import as_setting
 
@@ -27,6 +28,7 @@ Stage = Callable[[str, float], None]
 """Called with the name of the stage at hand and the share of it that is done."""
 
 BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
+WIDEST_BLUR = 4.0  # of the picture's longer side
 GLANCE_PX = 360  # the longer side of the pictures that range and lens are read from
 
 
@@ -56,6 +58,7 @@ def depth_from_photos(
     say = stage or (lambda name, share: None)
     say("aligning", 0.0)
     photos, alignment = photos.measured()
+    _check_blur(photos, planes, alignment)
     settings: dict[str, Any] = {}
     say("looking", 0.0)
     with torch.no_grad():
@@ -103,6 +106,18 @@ def _lens_of(photos: Photos) -> FocalStack:
     magnification = torch.tensor(photos.magnification, dtype=torch.float64)
     focus = torch.tensor(photos.focus_distances, dtype=torch.float64)
     return FocalStack(torch.zeros(frames, 1, 2, 2), focus, photos.camera, magnification)
+
+
+def _check_blur(photos: Photos, planes: DepthGrid | None, alignment: Alignment) -> None:
+    """A blur far wider than the picture is a setting in the wrong unit, and would take hours to sweep."""
+    lens = _lens_of(photos)
+    blur_px = float(sweep_coc_px(lens.as_batch(), planes or DepthGrid.around(lens)).abs().max())
+    longer = max(part.stop - part.start for part in alignment.area)
+    if blur_px > WIDEST_BLUR * longer:
+        raise ValueError(
+            f"{photos.frames[0].path.parent}: by these settings photos of {longer} px have a blur of {blur_px:.0f} px: "
+            "check focal length, f-number, pixel pitch, focus distances and --near"
+        )
 
 
 def _with_measured_blur(photos: Photos, glance: FocalStack) -> tuple[Photos, FocalStack, dict[str, float]]:

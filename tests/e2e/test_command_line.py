@@ -1,88 +1,173 @@
 """The command line as a shell user meets it: exit status, files, one sentence for bad input."""
 
+import csv
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+import tifffile
 
 from focalsweep.cli.photos import DEMO_STACK
+from tests.e2e.running import FRAME_NAMES, Run, assert_refused, contents, focalsweep, runner, write_small_stack
 
 FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
 
 
-def focalsweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "focalsweep.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
 def small_stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo stack, cropped to its textured lower right corner and with three of its frames."""
-    folder = tmp_path_factory.mktemp("shots")
-    text = (DEMO_STACK / "stack.toml").read_text()
-    head, *frames = text.split("[[frame]]")
-    kept = [frames[i] for i in (0, 3, 6)]
-    (folder / "stack.toml").write_text(head + "".join("[[frame]]" + frame for frame in kept))
-    for i in (0, 3, 6):
-        picture = cv2.imread(str(DEMO_STACK / f"frame_{i}.png"))
-        cv2.imwrite(str(folder / f"frame_{i}.png"), picture[160:288, 200:360])
-    return folder
+    return write_small_stack(tmp_path_factory.mktemp("made") / "shots")
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    return runner(capfd)
 
 
 def test_demo_is_close_to_the_truth(tmp_path: Path) -> None:
     done = focalsweep("demo", "-o", tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     assert {path.name for path in tmp_path.iterdir()} == FILES
     with np.load(tmp_path / "depth.npz") as saved:
         depth = saved["depth"]
     truth = cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED) * 1e-4
     assert np.median(np.abs(depth - truth) / truth) < 0.008
-    assert "median error" in done.stderr
+    assert "median error" in done.err
 
 
 def test_depth_writes_what_it_says(small_stack: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     done = focalsweep("depth", small_stack, "-o", out)
-    assert done.returncode == 0, done.stderr
-    assert {Path(line).name for line in done.stdout.splitlines()} == FILES
+    assert done.status == 0, done.err
+    assert {Path(line).name for line in done.out.splitlines()} == FILES
     run = json.loads((out / "run.json").read_text())
     assert run["method"] == "sweep"
     assert len(run["focus_distances"]) == 3
 
 
-def test_truncated_photo_is_one_sentence_and_leaves_nothing(small_stack: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "shots"
-    shutil.copytree(small_stack, folder)
-    picture = folder / "frame_3.png"
-    picture.write_bytes(picture.read_bytes()[:40])
-    done = focalsweep("depth", folder, "-o", tmp_path / "out")
-    assert done.returncode == 2
-    assert "frame_3.png" in done.stderr and "Traceback" not in done.stderr
-    assert not (tmp_path / "out").exists()
+def test_json_is_all_of_standard_output(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    done = run("depth", small_stack, "-o", tmp_path / "out", "--json")
+    summary = json.loads(done.out)
+    assert {Path(path).name for path in summary["files"]} == FILES
+    assert summary["frames"] == 3 and 0.38 < summary["median_m"] < 1.12
+    settings = json.loads(run("inspect", small_stack, "--json").out)
+    assert [frame["file"] for frame in settings["frames"]] == list(FRAME_NAMES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["depth", "no/such/folder"], "not a folder"),
-        (["depth", str(DEMO_STACK), "--device", "abacus"], "abacus"),
-        (["depth", str(DEMO_STACK), "--method", "guess"], "guess"),
-        (["bench", "speed", "--repeats", "0"], "repeats"),
-        (["evaluate", "guess"], "'guess'"),
-    ],
-)
-def test_bad_arguments(arguments: list[str], words: str) -> None:
-    done = focalsweep(*arguments)
-    assert done.returncode == 2
-    assert words in done.stderr and "Traceback" not in done.stderr
+def test_quiet_is_silent(small_stack: Path, tmp_path: Path) -> None:
+    """Relative depth has a note to suppress; in a process of its own, where libraries could speak too."""
+    loud = focalsweep("depth", small_stack, "-o", tmp_path / "loud", "--relative")
+    assert "relative" in loud.err
+    done = focalsweep("depth", small_stack, "-o", tmp_path / "out", "--relative", "--quiet")
+    assert (done.status, done.err) == (0, "")
 
 
-def test_help_teaches() -> None:
-    done = focalsweep("depth", "--help")
-    assert done.returncode == 0
-    assert "stack.toml" in done.stdout and "Example" in done.stdout
+def test_exports_and_sheet(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    more = {"depth.exr": b"\x76\x2f\x31\x01", "cloud.ply": b"ply\n", "mesh.glb": b"glTF", "sheet.png": b"\x89PNG"}
+    shots = tmp_path / "shots"
+    shutil.copytree(small_stack, shots)
+    done = run("depth", shots, "-o", shots, "--export", "exr, ply,glb", "--sheet")
+    assert {Path(line).name for line in done.out.splitlines()} == FILES | set(more)
+    for name, magic in more.items():
+        assert (shots / name).read_bytes().startswith(magic)
+    (shots / "stack.toml").unlink()  # the results beside the photos are no photos
+    assert len(json.loads(run("inspect", shots, "--json").out)["frames"]) == 3
+
+
+def test_registered_frames_are_a_stack(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    done = run("depth", small_stack, "-o", tmp_path / "registered", "--align", "only")
+    names = [Path(line).name for line in done.out.splitlines()]
+    assert names == ["00_frame_0.tif", "01_frame_3.tif", "02_frame_6.tif", "stack.toml"]
+    picture = cv2.imread(str(tmp_path / "registered" / names[0]), cv2.IMREAD_UNCHANGED)
+    before = cv2.imread(str(small_stack / FRAME_NAMES[0]))
+    assert picture.dtype == np.uint16
+    np.testing.assert_allclose(picture / 257, before, atol=0.51)  # they were aligned already
+    again = run("depth", tmp_path / "registered", "-o", tmp_path / "out", "--json")
+    first = run("depth", small_stack, "-o", tmp_path / "first", "--json")
+    assert json.loads(again.out)["median_m"] == pytest.approx(json.loads(first.out)["median_m"], rel=1e-3)
+
+
+def test_inspect_writes_what_depth_uses(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    shots = tmp_path / "shots"
+    shutil.copytree(small_stack, shots)
+    (shots / "stack.toml").unlink()
+    given = ["--focal-length-mm", "50", "--f-number", "4", "--pixel-pitch-um", "93.75"]
+    given += ["--focus-distances", "0.38,0.5675,1.12"]
+    done = run("inspect", shots, "--write", "--json", *given)
+    assert json.loads(done.out)["written"] == str(shots / "stack.toml")
+    assert run("depth", shots, "-o", tmp_path / "out").status == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["settings"]["focal_length"] == {"value": 0.05, "source": "stack.toml", "range": [0.05, 0.05]}
+    edited = (shots / "stack.toml").read_text().replace("0.5675", "0.6")
+    (shots / "stack.toml").write_text(edited)
+    assert_refused(run("inspect", shots, "--write"), "stack.toml", "--force")
+    assert (shots / "stack.toml").read_text() == edited
+    assert run("inspect", shots, "--write", "--force", "--f-number", "8").out == f"{shots / 'stack.toml'}\n"
+    text = (shots / "stack.toml").read_text()
+    assert "f_number = 8.0" in text and "focus_distance = 0.6 " in text
+
+
+def test_pages_of_a_tiff_with_a_written_stack_toml(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    frames = [cv2.imread(str(small_stack / name))[..., ::-1] for name in FRAME_NAMES]
+    tifffile.imwrite(folder / "sweep.tif", np.stack(frames), photometric="rgb")
+    given = ["--focal-length-mm", "50", "--f-number", "4", "--pixel-pitch-um", "93.75"]
+    given += ["--focus-distances", "0.38,0.5675,1.12"]
+    assert run("inspect", folder, "--write", *given).status == 0
+    for photos in (folder, folder / "sweep.tif"):
+        done = run("depth", photos, "-o", tmp_path / "out", "--json", "--align", "none")
+        assert json.loads(done.out)["frames"] == 3
+
+
+def test_batch_goes_on_after_a_bad_stack(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    scans, out = tmp_path / "scans", tmp_path / "scans" / "results"
+    for name in ("a", "b", "c"):
+        shutil.copytree(small_stack, scans / name)
+    whole = (scans / "b" / FRAME_NAMES[1]).read_bytes()
+    (scans / "b" / FRAME_NAMES[1]).write_bytes(whole[:50])
+    done = run("batch", scans, "-o", out, "--quiet")
+    assert (done.status, done.out, done.err) == (1, f"{out / 'results.csv'}\n", "")
+    first = lines(out)
+    assert [(row["stack"], row["status"]) for row in first] == [("a", "done"), ("b", "failed"), ("c", "done")]
+    assert FRAME_NAMES[1] in first[1]["message"] and first[0]["message"] == ""
+    assert not (out / "b").exists()
+    (scans / "b" / FRAME_NAMES[1]).write_bytes(whole)
+    before = contents(out / "a")
+    done = run("batch", scans, "-o", out, "--resume")
+    assert done.status == 0 and "b done" in done.err
+    again = lines(out)
+    assert [row["status"] for row in again] == ["kept", "done", "kept"]
+    assert again[0]["median_m"] == first[0]["median_m"] == again[1]["median_m"]
+    assert contents(out / "a") == before
+
+
+def lines(folder: Path) -> list[dict[str, str]]:
+    with (folder / "results.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+COMMANDS = ["depth", "inspect", "batch", "demo", "train", "evaluate", "bench speed"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str, run: Run) -> None:
+    done = run(*command.split(), "--help")
+    assert done.status == 0
+    assert f"focalsweep {command}" in done.out.split("Example")[1]
+
+
+def test_no_command_shows_all(run: Run) -> None:
+    done = run()
+    assert all(f" {command.split()[0]} " in done.out + done.err for command in COMMANDS)
+
+
+def test_shell_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "_FOCALSWEEP_COMPLETE=complete_bash" in run("--show-completion", "bash").out
+    monkeypatch.setenv("_FOCALSWEEP_COMPLETE", "complete_bash")
+    for words, completed in (("focalsweep d", {"depth", "demo"}), ("focalsweep depth --ne", {"--near"})):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        assert set(run().out.split()) == completed

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth, load_stack, pipeline
-from focalsweep.cli.main import DEMO_STACK
+from focalsweep.cli.photos import DEMO_STACK
 from focalsweep.model.sweepnet import STRIDE
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import RIGS, render_plane

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 console = Console(stderr=True)
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -35,7 +37,17 @@ def read_size(text: str | None) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
     if not match:
         raise ValueError(f"--memory must be a size such as 2GB or 500MB, but is {text!r}")
-    return int(float(match[1]) * UNITS[match[2]])
+    size = int(float(match[1]) * UNITS[match[2]])
+    if size < 1:
+        raise ValueError(f"--memory must be above 0, such as 2GB or 500MB, but is {text!r}")
+    return size
+
+
+def read_positive(value: float | None, flag: str) -> float | None:
+    """The number of an option, which no lens has at 0 or below."""
+    if value is not None and not 0 < value < math.inf:
+        raise ValueError(f"{flag} must be a number above 0, but is {value:g}")
+    return value
 
 
 def read_numbers(text: str | None, flag: str) -> list[float] | None:
@@ -71,4 +83,21 @@ def write_record(record: dict[str, Any], output: Path | None) -> None:
 
 
 def say_note(note: str) -> None:
-    console.print(f"focalsweep: {note}", style="yellow", highlight=False, soft_wrap=True)
+    say(f"focalsweep: {note}", "yellow")
+
+
+def say_error(sentence: str) -> None:
+    say(f"focalsweep: {sentence}", "red")
+
+
+def say(line: str, style: str = "") -> None:
+    """A line on standard error, as it is: "[camera]" is no markup, and a long one is not broken."""
+    console.print(Text(" ".join(line.splitlines())), style=style, highlight=False, soft_wrap=True)
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong; errors of the operating system come as an errno and a path."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}: check the path, its rights and the disk"
+    return str(error)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from focalsweep.cli import photos
-from focalsweep.cli.console import console, find_device, say_note, write_record
+from focalsweep.cli.console import console, find_device, say_error, say_note, sentence, write_record
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,6 +22,7 @@ app = typer.Typer(
 bench = typer.Typer(no_args_is_help=True, help="Measure this machine; results are JSON files.")
 app.add_typer(bench, name="bench")
 
+UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 for command in (photos.depth, photos.inspect, photos.batch, photos.demo):
     app.command()(command)
@@ -98,7 +99,10 @@ def speed(
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="With --scaling: the smallest size only.")] = False,
 ) -> None:
-    """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run."""
+    """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run.
+
+    Example: focalsweep bench speed -o speed.json
+    """
     from focalsweep.evaluation.speed import run_benchmark
 
     record = run_benchmark(find_device(device), rival, repeats, scaling, quick, console.print)
@@ -116,10 +120,26 @@ def main() -> None:
     """Bad input is one sentence and exit status 2; anything else is a bug and shows its traceback."""
     warnings.showwarning = lambda message, *_: say_note(str(message))  # type: ignore[assignment,misc]
     try:
-        app()
-    except (*photos.FAILURES, FloatingPointError, FileExistsError) as error:
-        console.print(f"focalsweep: {error}", style="red", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        status = app(prog_name="focalsweep", standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            say_error(_misuse(error))
+        status = 2
+    except typer.Abort:
+        status = 130
+    except photos.FAILURES as error:
+        say_error(sentence(error))
+        status = 2
+    sys.exit(status or 0)
+
+
+def _misuse(error: Any) -> str:
+    """What click says of a wrong option, in one sentence that ends with where to read more."""
+    told = error.format_message().strip().rstrip(".").replace(". ", ", ")
+    command = error.ctx.command_path if error.ctx else "focalsweep"
+    return f"{told[:1].lower()}{told[1:]}: see {command} --help"
 
 
 if __name__ == "__main__":

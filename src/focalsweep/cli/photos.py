@@ -7,60 +7,47 @@ import io
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from focalsweep.cli.console import console, find_device, read_numbers, read_size, say_note, stages
+from focalsweep.cli.console import console, say, say_note, sentence, stages
+from focalsweep.cli.options import (
+    Align,
+    Device,
+    Distances,
+    Export,
+    Far,
+    FNumber,
+    FocalLength,
+    Job,
+    Json,
+    Memory,
+    Method,
+    Near,
+    Output,
+    PhotosArgument,
+    PixelPitch,
+    Quiet,
+    Reference,
+    Refine,
+    Relative,
+    Sheet,
+    VideoFrames,
+    check_output,
+    read_job,
+    read_overrides,
+)
 
 if TYPE_CHECKING:
     from focalsweep.photos.reading import Photos
-    from focalsweep.types import DepthGrid
 
 DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
-FAILURES = (ValueError, TypeError, FileNotFoundError, NotADirectoryError, PermissionError, ModuleNotFoundError)
+FAILURES = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 COLUMNS = ("stack", "status", "frames", "width", "height", "near_m", "median_m", "far_m", "seconds", "message")
-
-PhotosArgument = Annotated[
-    list[Path], typer.Argument(help="A folder of photos, files, a TIFF of many pages, or a video of a focus sweep.")
-]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
-Method = Annotated[str, typer.Option(help="sweep: the network reads the sweep; argmin: its lowest cost.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-Align = Annotated[str, typer.Option(help="auto: register the frames; none: they are; only: write registered frames.")]
-Relative = Annotated[bool, typer.Option("--relative", help="Depth without a unit, where focus distances are unknown.")]
-FocalLength = Annotated[float | None, typer.Option(help="Focal length in millimetres (not the 35 mm equivalent).")]
-FNumber = Annotated[float | None, typer.Option(help="f-number, 2.8 for f/2.8.")]
-PixelPitch = Annotated[float | None, typer.Option(help="Micrometres a pixel of these files has on the sensor.")]
-Distances = Annotated[str | None, typer.Option(help="Metres, one for each photo in order: 0.35,0.5,0.9")]
-Reference = Annotated[str | None, typer.Option(help="What focus distances count from: lens or sensor.")]
-Near = Annotated[float | None, typer.Option(help="Nearest depth to look at, metres.")]
-Far = Annotated[float | None, typer.Option(help="Farthest depth to look at, metres; inf is allowed.")]
-Refine = Annotated[bool, typer.Option(help="Find focus distances inside the ranges that coarse metadata gives.")]
-Memory = Annotated[str | None, typer.Option(help="Bound on the sweep's memory, such as 2GB.")]
-Export = Annotated[str, typer.Option(help="More files, commas between: exr, ply, glb.")]
-Sheet = Annotated[bool, typer.Option("--sheet", help="Also sheet.png: frames, sharp picture, depth, confidence.")]
-VideoFrames = Annotated[int, typer.Option(help="How many frames of a video are taken.")]
-Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON instead of the paths.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
-
-
-@dataclass(frozen=True)
-class Job:
-    """How a stack is to be worked on."""
-
-    method: str = "sweep"
-    device: str = "auto"
-    near: float | None = None
-    far: float | None = None
-    refine: bool = True
-    memory: str | None = None
-    export: str = ""
-    sheet: bool = False
-    quiet: bool = False
 
 
 def depth(
@@ -95,6 +82,10 @@ def depth(
 
     focalsweep depth a.jpg b.jpg c.jpg --focus-distances 0.35,0.5,0.9 --export ply,glb
     """
+    if align not in ("auto", "none", "only"):
+        raise ValueError(f"--align must be auto, none or only, but is {align!r}")
+    job = read_job(method, device, near, far, refine, memory, export, sheet, quiet)
+    check_output(output)
     opened = _open(
         photos, "auto" if align == "only" else align, relative, frames, focal_length_mm=focal_length_mm,
         f_number=f_number, pixel_pitch_um=pixel_pitch_um, focus_distances=focus_distances,
@@ -104,7 +95,6 @@ def depth(
         written = _write_registered(opened, output, quiet)
         summary: dict[str, Any] = {"files": [str(path) for path in written]}
     else:
-        job = Job(method, device, near, far, refine, memory, export, sheet, quiet)
         written, summary = _estimate(opened, output, job)
     if json:
         from focalsweep.results.writing import json_bytes
@@ -113,10 +103,10 @@ def depth(
         return
     for path in written:
         print(path)
-    if "median_m" in summary and not quiet:
+    if summary.get("median_m") is not None and not quiet:
         unit = "" if opened.relative else " m"
         span = f"{summary['near_m']:.3g} to {summary['far_m']:.3g}{unit}"
-        console.print(f"depth from {span}, median {summary['median_m']:.3g}{unit}; look at {output / 'depth.png'}")
+        say(f"depth from {span}, median {summary['median_m']:.3g}{unit}; look at {output / 'depth.png'}")
 
 
 def inspect(
@@ -140,19 +130,21 @@ def inspect(
     from focalsweep.photos.settings import write_stack_toml
     from focalsweep.results.writing import json_bytes
 
-    overrides = _overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
+    overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
     settings, folder = find_settings(_source(photos), **overrides)
+    path = folder / "stack.toml"
+    if write:
+        write_stack_toml(path, settings, overwrite=force)
     if json:
-        print(json_bytes(_settings_record(settings)).decode(), end="")
+        written = {"written": str(path)} if write else {}
+        print(json_bytes(_settings_record(settings) | written).decode(), end="")
     else:
         console.print(_settings_table(settings))
         for note in settings.notes:
             say_note(note)
         if settings.unknown:
             say_note(f"still unknown: {', '.join(settings.unknown)}")
-    if write:
-        path = folder / "stack.toml"
-        write_stack_toml(path, settings, overwrite=force)
+    if write and not json:
         print(path)
 
 
@@ -176,17 +168,19 @@ def batch(
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder: give one whose folders hold the photos of a stack each")
-    stacks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    stacks = sorted(path for path in folders if path.resolve() != output.resolve())
     if not stacks:
         raise ValueError(f"{folder} has no folders: put the photos of each stack into one, or use focalsweep depth")
-    job = Job(method=method, device=device, memory=memory, export=export, sheet=sheet, quiet=quiet)
-    output.mkdir(parents=True, exist_ok=True)
+    job = read_job(method, device, None, None, True, memory, export, sheet, quiet)
+    check_output(output)
+    earlier = _read_csv(output / "results.csv") if resume else {}
     rows: list[dict[str, Any]] = []
     failed = 0
     for number, stack in enumerate(stacks):
         target = output / stack.name
         if resume and (target / "run.json").is_file():
-            rows.append({"stack": stack.name, "status": "kept"})
+            rows.append(earlier.get(stack.name, {}) | {"stack": stack.name, "status": "kept"})
             continue
         start = time.perf_counter()
         try:
@@ -195,12 +189,13 @@ def batch(
             row = {"stack": stack.name, "status": "done", **summary}
         except FAILURES as error:
             failed += 1
-            row = {"stack": stack.name, "status": "failed", "message": str(error)}
-            say_note(f"{stack.name}: {error}")
+            row = {"stack": stack.name, "status": "failed", "message": sentence(error)}
+            if not quiet:
+                say_note(f"{stack.name}: {sentence(error)}")
         rows.append(row | {"seconds": round(time.perf_counter() - start, 2)})
         _write_csv(rows, output / "results.csv")
         if not quiet:
-            console.print(f"{number + 1} of {len(stacks)}: {stack.name} {row['status']}")
+            say(f"{number + 1} of {len(stacks)}: {stack.name} {row['status']}")
     _write_csv(rows, output / "results.csv")
     print(output / "results.csv")
     if failed:
@@ -208,7 +203,10 @@ def batch(
 
 
 def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
-    """The same on a small ray-traced stack that ships in the package, and how far off the result is."""
+    """The same on a small ray-traced stack that ships in the package, and how far off the result is.
+
+    Example: focalsweep demo -o out/demo
+    """
     import cv2
     import numpy as np
 
@@ -225,38 +223,11 @@ def _source(photos: Sequence[Path]) -> Any:
     return photos[0] if len(photos) == 1 else list(photos)
 
 
-def _overrides(
-    focal_length_mm: float | None,
-    f_number: float | None,
-    pixel_pitch_um: float | None,
-    focus_distances: str | None,
-    focus_reference: str | None,
-) -> dict[str, Any]:
-    given = {
-        "focal_length": None if focal_length_mm is None else focal_length_mm * 1e-3,
-        "f_number": f_number,
-        "pixel_pitch": None if pixel_pitch_um is None else pixel_pitch_um * 1e-6,
-        "focus_distances": read_numbers(focus_distances, "--focus-distances"),
-        "focus_reference": focus_reference,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _open(photos: Sequence[Path], align: str, relative: bool, video_frames: int, **flags: Any) -> Photos:
     from focalsweep.photos.reading import open_photos
 
-    given = _overrides(**flags) if flags else {}
+    given = read_overrides(**flags) if flags else {}
     return open_photos(_source(photos), align=align, relative=relative, video_frames=video_frames, **given)
-
-
-def _planes(near: float | None, far: float | None) -> DepthGrid | None:
-    from focalsweep.types import DepthGrid
-
-    if near is None and far is None:
-        return None
-    if near is None or far is None:
-        raise ValueError("--near and --far go together: give both, in metres")
-    return DepthGrid.uniform_in_inverse_depth(near, far)
 
 
 def _estimate(photos: Photos, output: Path, job: Job) -> tuple[list[Path], dict[str, Any]]:
@@ -268,26 +239,25 @@ def _estimate(photos: Photos, output: Path, job: Job) -> tuple[list[Path], dict[
     from focalsweep.results.writing import write_files
 
     start = time.perf_counter()
-    exports = [name.strip() for name in job.export.split(",") if name.strip()]
     with stages(job.quiet) as stage:
         result, stack = depth_from_photos(
-            photos, job.method, planes=_planes(job.near, job.far), refine=job.refine, memory=read_size(job.memory),
-            device=find_device(job.device), stage=stage,
-        )  # fmt: skip
+            photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device, stage=stage
+        )
     notes = result.record["warnings"]
     if not job.quiet:
         for note in notes:
             say_note(note)
+    png = contact_sheet(stack, result) if job.sheet else b""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        written = result.save(output, exports)
+        written = result.save(output, job.exports)
     for warning in raised if not job.quiet else ():
         say_note(str(warning.message))
-    if job.sheet:
-        png = contact_sheet(stack, result)
+    if png:
         written += write_files({output / "sheet.png": lambda file: file.write(png)})
     known = result.depth[np.isfinite(result.depth)]
-    near, median, far = (float(value) for value in np.quantile(known, [0.005, 0.5, 0.995]))
+    levels = np.quantile(known, [0.005, 0.5, 0.995]).tolist() if known.size else (None, None, None)
+    near, median, far = levels
     height, width = result.depth.shape
     summary = {
         "files": [str(path) for path in written], "frames": stack.frame_count, "width": width, "height": height,
@@ -299,10 +269,19 @@ def _estimate(photos: Photos, output: Path, job: Job) -> tuple[list[Path], dict[
 
 def _write_registered(photos: Photos, output: Path, quiet: bool) -> list[Path]:
     """The registered frames as 16-bit TIFF in linear light's sRGB encoding, with a stack.toml that says so."""
-    from focalsweep.photos.registered import write_registered
+    from focalsweep.photos.registered import registered_files
+    from focalsweep.results.writing import write_files
 
     with stages(quiet) as stage:
-        return write_registered(photos, output, stage)
+        return write_files(registered_files(photos, output, stage))
+
+
+def _read_csv(path: Path) -> dict[str, dict[str, Any]]:
+    """The lines of an earlier run by stack."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["stack"]: row for row in csv.DictReader(file) if row.get("stack")}
 
 
 def _write_csv(rows: list[dict[str, Any]], path: Path) -> None:
@@ -335,10 +314,11 @@ def _settings_table(settings: Any) -> Table:
 
     def row(name: str, value: Any, factor: float, unit: str) -> None:
         if value is None:
-            table.add_row(name, "unknown", "", "")
+            table.add_row(Text(name), "unknown", "", "")
             return
         low, middle, high = (f"{part * factor:.4g}" for part in (value.low, value.value, value.high))
-        table.add_row(name, f"{middle} {unit}", "" if low == high else f"{low} to {high}", value.source)
+        between = "" if low == high else f"{low} to {high}"
+        table.add_row(Text(name), f"{middle} {unit}", between, Text(value.source))
 
     row("focal length", settings.focal_length, 1e3, "mm")
     row("f-number", settings.f_number, 1.0, "")

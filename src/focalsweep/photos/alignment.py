@@ -201,7 +201,9 @@ def _check(frame: Array, shape: tuple[int, ...], name: str, first: str) -> None:
     if frame.shape != shape:
         raise ValueError(f"{name} has the shape {frame.shape}, but {first} has {shape}: photos must have one size")
     if min(frame.shape[:2]) < LEAST_AREA_PX:
-        raise ValueError(f"{name} has {frame.shape[0]} x {frame.shape[1]} px: too small to be registered")
+        raise ValueError(
+            f"{name} has {frame.shape[0]} x {frame.shape[1]} px, too small to be registered: give larger pictures"
+        )
     if not math.isfinite(float(frame.sum(dtype=np.float64))):
         raise ValueError(f"{name} has NaN or infinite pixels: read the photo again")
 

@@ -26,6 +26,7 @@ Source = str | Path | Sequence[str | Path]
 ALIGN = ("auto", "none")
 # Relative depth: the nearest focus is at 1 unit, the farthest at 2, whatever they are in metres.
 RELATIVE_FOCUS = (1.0, 2.0)
+LEAST_F_NUMBER, LEAST_PIXEL_PITCH = 0.3, 1e-7
 RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens; `pipeline` measures it
 
 
@@ -220,6 +221,8 @@ def _order_alone(settings: StackSettings) -> bool:
 def _metric(frames: list[Frame], settings: StackSettings, magnification: list[float], folder: Path) -> Photos:
     missing = settings.unknown
     if missing:
+        unknown = [f for f, value in zip(frames, settings.focus_distances, strict=True) if value is None]
+        next(read_frames((unknown or frames)[:1]))  # a file that is no picture has no metadata either: say that
         raise ValueError(_what_is_missing(missing, settings, folder))
     focal_length, f_number, pixel_pitch = settings.focal_length, settings.f_number, settings.pixel_pitch
     assert focal_length and f_number and pixel_pitch  # or they were missing
@@ -240,11 +243,20 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
     )
     with _naming(photos):
         camera = Camera(focal_length.value, f_number.value, pixel_pitch.value)
+        _check_plausible(f_number.value, pixel_pitch.value)
         if settings.focus_reference == "sensor":
             focus = lens_distance(focus, focal_length.value)
         # The stack's own checks, before anything is read: on pictures of one pixel.
         FocalStack(torch.zeros(len(focus), 1, 2, 2), focus, camera)
     return replace(photos, focus_distances=focus.tolist(), camera=camera)
+
+
+def _check_plausible(f_number: float, pixel_pitch: float) -> None:
+    """No real lens or sensor has less; the blur would be larger than any picture."""
+    if f_number < LEAST_F_NUMBER:
+        raise ValueError(f"f_number of {f_number:g} is below any lens: give the focal length over the aperture, 2.8")
+    if pixel_pitch < LEAST_PIXEL_PITCH:
+        raise ValueError(f"pixel_pitch of {pixel_pitch:g} m is below any sensor: check its unit (a few micrometres)")
 
 
 def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> str:

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import torch
 
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.photos.reading import Photos
-from focalsweep.photos.settings import write_stack_toml
+from focalsweep.photos.settings import stack_toml
+from focalsweep.photos.stack_file import NAME
 
 
-def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float], None]) -> list[Path]:
-    """16-bit TIFF, sRGB, near to far, and a stack.toml that has their settings and magnifications."""
-    import tifffile
-
-    if folder.resolve() == photos.frames[0].path.parent.resolve():
-        raise ValueError(f"{folder} is the folder of the photos: registered frames need one of their own")
+def registered_files(
+    photos: Photos, folder: Path, stage: Callable[[str, float], None]
+) -> dict[Path, Callable[[IO[bytes]], Any]]:
+    """Writers, to be called in order: 16-bit TIFF, sRGB, near to far, and a stack.toml with their magnifications."""
+    if folder.resolve() in {frame.path.resolve().parent for frame in photos.frames}:
+        raise ValueError(f"{folder} holds the photos themselves: give another folder for the registered frames")
     stage("aligning", 0.0)
     photos, alignment = photos.measured()
-    folder.mkdir(parents=True, exist_ok=True)
     names = [f"{number:02d}_{Path(frame.path).stem}.tif" for number, frame in enumerate(photos.frames)]
-    written = []
-    for number, (name, pixels) in enumerate(zip(names, photos.pixels(alignment), strict=True)):
+    pictures = enumerate(photos.pixels(alignment))
+
+    def write_next(file: IO[bytes]) -> None:
+        import tifffile
+
+        number, pixels = next(pictures)
         stage("writing", number / len(names))
         encoded = linear_to_srgb(torch.from_numpy(pixels).clamp(0, 1)).mul(65535).round().numpy().astype(np.uint16)
-        temporary = folder / f".{name}"
-        tifffile.imwrite(temporary, encoded[..., 0] if encoded.shape[-1] == 1 else encoded)
-        temporary.replace(folder / name)
-        written.append(folder / name)
+        buffer = io.BytesIO()  # tifffile wants the name of a file that it is given, and this one has none yet
+        grey = encoded.shape[-1] == 1
+        tifffile.imwrite(buffer, encoded[..., 0] if grey else encoded, photometric="minisblack" if grey else "rgb")
+        file.write(buffer.getvalue())
+
     order = "near-to-far" if photos.relative else None  # that of the files as they are written
     settings = replace(photos.settings, files=tuple(names), aligned=True, order=order)
-    path = folder / "stack.toml"
-    write_stack_toml(path, settings, overwrite=True, magnifications=photos.magnification)
-    return [*written, path]
+    text = stack_toml(settings, photos.magnification).encode()
+    return {**{folder / name: write_next for name in names}, folder / NAME: lambda file: file.write(text)}

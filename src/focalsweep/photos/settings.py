@@ -245,7 +245,7 @@ def write_stack_toml(
 ) -> None:
     """Write a stack.toml, whole or not at all."""
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists and was left alone: move it away, or ask to overwrite it")
+        raise FileExistsError(f"{path} exists and was left alone: move it away, or overwrite it with --force")
     text = stack_toml(settings, magnifications)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ from focalsweep.photos.transfer import REC709
 
 VIDEO_EXTENSIONS = {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm"}
 SIDE_CARS = {".toml", ".json", ".xmp", ".pp3", ".dop", ".aae", ".thm", ".txt", ".md", ".csv", ".npz", ".exr", ".ini"}
-OUR_RESULTS = {"depth.png", "depth_mm.png", "all_in_focus.png"}
+OUR_RESULTS = {"depth.png", "depth_mm.png", "all_in_focus.png", "sheet.png"}
 HEIF_EXTENSIONS = {".heic", ".heif", ".hif"}
 # of several files of one shot, the one with the most of its light
 PREFERENCE = (RAW_EXTENSIONS, TIFF_EXTENSIONS, {".png"}, HEIF_EXTENSIONS, {".webp"}, {".bmp"}, JPEG_EXTENSIONS)
@@ -107,7 +108,7 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
         if picture.pixels.shape != shape:
             raise ValueError(
                 f"{frame.name} has {_size(picture.pixels.shape)}, but {frames[0].name} has {_size(shape)}: "
-                "all photos of a stack must have one size and as many channels"
+                "all photos of a stack must have one size and as many channels, leave out the odd one"
             )
         yield picture
 
@@ -210,6 +211,7 @@ def _pictures_of(frames: Sequence[Frame]) -> Iterator[Picture]:
 def _open_video(path: Path) -> Any:
     import cv2
 
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # what is wrong with a file, we say ourselves
     video = cv2.VideoCapture(str(path))
     if not video.isOpened():
         raise ValueError(f"{path} cannot be read as a video: is it truncated, damaged or of another type?")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +12,19 @@ from typing import Any
 NAME = "stack.toml"
 ORDERS = ("near-to-far", "far-to-near")
 CAMERA_KEYS = {
-    "focal_length": "number",
-    "f_number": "number",
-    "pixel_pitch": "number",
+    "focal_length": "a number above 0",
+    "f_number": "a number above 0",
+    "pixel_pitch": "a number above 0",
     "focus_reference": '"lens" or "sensor"',
     "aligned": "yes or no",
     "order": '"near-to-far" or "far-to-near"',
 }
-FRAME_KEYS = {"file": "text", "focus_distance": "number", "focus_range": "range", "magnification": "number"}
+FRAME_KEYS = {
+    "file": "text",
+    "focus_distance": "metres above 0, or inf",
+    "focus_range": "two distances above 0, [near, far]",
+    "magnification": "a number from 0.1 to 10",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ def read_stack_file(folder: Path) -> StackFile:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no valid TOML: {error}") from None
+        raise ValueError(f"{path} is no valid TOML, correct it: {error}") from None
     camera, frames = settings.pop("camera", {}), settings.pop("frame", [])
     if settings:
         raise ValueError(f"{path}: unknown table {min(settings)!r}: it has [camera] and [[frame]]")
@@ -54,6 +61,8 @@ def read_stack_file(folder: Path) -> StackFile:
         _check_keys(frame, FRAME_KEYS, path, f"[[frame]] of {frame.get('file', 'unnamed file')}")
         if "file" not in frame:
             raise ValueError(f"{path}: a [[frame]] has no file: name the photo it is about")
+        if "focus_distance" in frame and "focus_range" in frame:
+            raise ValueError(f"{path}: {frame['file']} has a focus_distance and a focus_range: keep one")
         if frame["file"] in names:
             raise ValueError(f"{path}: {frame['file']} has two [[frame]] tables: keep one")
         names.add(frame["file"])
@@ -69,17 +78,19 @@ def _check_keys(table: dict[str, Any], keys: dict[str, str], path: Path, where: 
             raise ValueError(f"{path}: unknown key {key!r} in {where}: it is one of {', '.join(keys)}")
         kind = keys[key]
         if not _fits(value, kind):
-            wanted = "two positive distances, [near, far]" if kind == "range" else kind
-            raise ValueError(f"{path}: {key} in {where} must be {wanted}, but is {value!r}")
+            raise ValueError(f"{path}: {key} in {where} must be {kind}, but is {value!r}")
 
 
 def _fits(value: Any, kind: str) -> bool:
-    if kind == "number":
-        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "a number from 0.1 to 10":
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0.1 <= value <= 10
+    if "above 0" in kind:
+        values = value if isinstance(value, list) else [value]
+        most = math.inf if kind.startswith(("metres", "two")) else sys.float_info.max
+        fits = all(isinstance(v, int | float) and not isinstance(v, bool) and 0 < v <= most for v in values)
+        return fits and (len(values) == 2 if kind.startswith("two") else not isinstance(value, list))
     if kind == "text":
         return isinstance(value, str)
     if kind == "yes or no":
         return isinstance(value, bool)
-    if kind == "range":
-        return isinstance(value, list) and len(value) == 2 and all(_fits(end, "number") and end > 0 for end in value)
     return value in (("lens", "sensor") if "lens" in kind else ORDERS)

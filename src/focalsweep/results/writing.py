@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -31,7 +32,6 @@ def write_result(result: DepthResult, folder: Path, exports: Sequence[str] = ())
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
     exported = _export(result, exports)
-    folder.mkdir(parents=True, exist_ok=True)
     camera = {
         name: as_setting(name, getattr(result.camera, name)).detach().tolist()
         for name in ("focal_length", "f_number", "pixel_pitch")
@@ -81,10 +81,15 @@ def json_bytes(record: Any) -> bytes:
 
 
 def write_files(writers: dict[Path, Writer]) -> list[Path]:
-    """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set."""
+    """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set.
+
+    Folders that are not there are made, and go again where a writer fails.
+    """
     temporaries: dict[Path, Path] = {}
+    made: list[Path] = []
     try:
         for path, write in writers.items():
+            made += _make_folders(path.parent)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             temporaries[path] = Path(name)
             with os.fdopen(handle, "wb") as file:
@@ -95,8 +100,18 @@ def write_files(writers: dict[Path, Writer]) -> list[Path]:
     except BaseException:
         for temporary in temporaries.values():
             temporary.unlink(missing_ok=True)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):  # what somebody else put there stays
+                folder.rmdir()
         raise
     return list(writers)
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make the folder and those above it; gives those that were not there, the outermost first."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing[::-1]
 
 
 def _write_bytes(data: bytes, file: IO[bytes]) -> None:

@@ -172,13 +172,13 @@ BAD: dict[str, tuple[Callable[[Path], object], Callable[[Path], FocalStack], typ
         lambda f: rewrite(f, CAMERA + distances(0.0, 1.0)),
         load_stack,
         ValueError,
-        ("focus_distances", "0 m"),
+        ("focus_distance", "above 0", "0.0"),
     ),
     "distance NaN": (
         lambda f: rewrite(f, CAMERA + distances(math.nan, 1.0)),
         load_stack,
         ValueError,
-        ("focus_distances", "nan"),
+        ("focus_distance", "nan"),
     ),
 }
 

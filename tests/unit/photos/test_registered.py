@@ -1,5 +1,6 @@
 """Registered frames as files: 16 bit, and the same stack when they are read again."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from PIL import Image
 
 from focalsweep import load_stack
 from focalsweep.photos.reading import Photos, open_photos
-from focalsweep.photos.registered import write_registered
+from focalsweep.photos.registered import registered_files
 from focalsweep.photos.stack_file import read_stack_file
+from focalsweep.results.writing import write_files
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.photos.folders import distances, frames, rewrite
 from tests.unit.photos.handheld import Shake, photograph
@@ -19,6 +21,10 @@ from tests.unit.photos.handheld import Shake, photograph
 CAMERA = "[camera]\nfocal_length = 0.05\nf_number = 2.8\npixel_pitch = 6e-5\n"
 # Half a 16-bit step where sRGB is steepest, 2.4 / 1.055 at white.
 HALF_STEP = 1.2 / 1.055 / 65535
+
+
+def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float], None]) -> list[Path]:
+    return write_files(registered_files(photos, folder, stage))
 
 
 def silent(stage: str, share: float) -> None:
@@ -81,7 +87,7 @@ def test_the_folder_of_the_photos_is_left_alone(shots: Path) -> None:
     photos = opened(shots, CAMERA + distances(0.8, 1.0, 1.4, 2.0))
     before = (shots / "stack.toml").read_text()
     message = message_of(lambda: write_registered(photos, shots, silent), ValueError)
-    assert_one_sentence(message, str(shots), "folder of the photos")
+    assert_one_sentence(message, str(shots), "the photos themselves")
     assert (shots / "stack.toml").read_text() == before
 
 

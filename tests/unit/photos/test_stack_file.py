@@ -97,8 +97,8 @@ BAD = {
     "range of one": ('[[frame]]\nfile = "a.png"\nfocus_range = [1]\n', ("focus_range", "[near, far]", "[1]")),
     "range of three": ('[[frame]]\nfile = "a.png"\nfocus_range = [1, 2, 3]\n', ("focus_range", "[near, far]")),
     "range of words": ('[[frame]]\nfile = "a.png"\nfocus_range = ["a", "b"]\n', ("focus_range", "[near, far]")),
-    "range from zero": ('[[frame]]\nfile = "a.png"\nfocus_range = [0, 2]\n', ("focus_range", "positive", "[0, 2]")),
-    "range of NaN": ('[[frame]]\nfile = "a.png"\nfocus_range = [nan, 2]\n', ("focus_range", "positive", "nan")),
+    "range from zero": ('[[frame]]\nfile = "a.png"\nfocus_range = [0, 2]\n', ("focus_range", "above 0", "[0, 2]")),
+    "range of NaN": ('[[frame]]\nfile = "a.png"\nfocus_range = [nan, 2]\n', ("focus_range", "above 0", "nan")),
     "range as a number": ('[[frame]]\nfile = "a.png"\nfocus_range = 1.0\n', ("focus_range", "[near, far]", "1.0")),
 }
 

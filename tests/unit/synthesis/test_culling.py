@@ -88,9 +88,9 @@ def test_few_rays_where_the_blur_is_small_change_next_to_nothing() -> None:
     lenses = Lenses(focal_px, 16 / near / focal_px, torch.stack([near, 0.5 * near], 1))
     atlas = make_atlas(4, 7, [])
     sets = lens_samples(np.random.default_rng(0), GeneratorConfig(rays=96, odd_aperture=0))
-    every = render(drawing.scenes, lenses, atlas, sets[-1], SIZE)
-    chosen = render(drawing.scenes, lenses, atlas, sets, SIZE)
-    few = render(drawing.scenes, lenses, atlas, sets[0], SIZE)
+    every = render(drawing.scenes, lenses, atlas, sets[-1], (40, 56))
+    chosen = render(drawing.scenes, lenses, atlas, sets, (40, 56))
+    few = render(drawing.scenes, lenses, atlas, sets[0], (40, 56))
     error = (chosen - every).square().mean().sqrt()
     assert 0 < error < 0.006
     assert error < 0.6 * (few - every).square().mean().sqrt()

@@ -1,0 +1,120 @@
+"""The options of the commands on photos, and what makes sense of them before any work begins."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalsweep.cli.console import find_device, read_numbers, read_positive, read_size
+
+if TYPE_CHECKING:
+    import torch
+
+    from focalsweep.types import DepthGrid
+
+PhotosArgument = Annotated[
+    list[Path], typer.Argument(help="A folder of photos, files, a TIFF of many pages, or a video of a focus sweep.")
+]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
+Method = Annotated[str, typer.Option(help="sweep: the network reads the sweep; argmin: its lowest cost.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
+Align = Annotated[str, typer.Option(help="auto: register the frames; none: they are; only: write registered frames.")]
+Relative = Annotated[bool, typer.Option("--relative", help="Depth without a unit, where focus distances are unknown.")]
+FocalLength = Annotated[float | None, typer.Option(help="Focal length in millimetres (not the 35 mm equivalent).")]
+FNumber = Annotated[float | None, typer.Option(help="f-number, 2.8 for f/2.8.")]
+PixelPitch = Annotated[float | None, typer.Option(help="Micrometres a pixel of these files has on the sensor.")]
+Distances = Annotated[str | None, typer.Option(help="Metres, one for each photo in order: 0.35,0.5,0.9")]
+Reference = Annotated[str | None, typer.Option(help="What focus distances count from: lens or sensor.")]
+Near = Annotated[float | None, typer.Option(help="Nearest depth to look at, metres.")]
+Far = Annotated[float | None, typer.Option(help="Farthest depth to look at, metres; inf is allowed.")]
+Refine = Annotated[bool, typer.Option(help="Find focus distances inside the ranges that coarse metadata gives.")]
+Memory = Annotated[str | None, typer.Option(help="Bound on the sweep's memory, such as 2GB.")]
+Export = Annotated[str, typer.Option(help="More files, commas between: exr, ply, glb.")]
+Sheet = Annotated[bool, typer.Option("--sheet", help="Also sheet.png: frames, sharp picture, depth, confidence.")]
+VideoFrames = Annotated[int, typer.Option(min=2, help="How many frames of a video are taken.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON instead of the paths.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a stack is to be worked on; every part is checked before the work begins."""
+
+    method: str
+    device: torch.device
+    planes: DepthGrid | None
+    refine: bool
+    memory: int | None
+    exports: list[str]
+    sheet: bool
+    quiet: bool
+
+
+def check_output(output: Path) -> None:
+    """Results can be written there; nothing is made yet."""
+    there = next(path for path in (output, *output.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"--output {output}: {there} is a file, give a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"--output {output} cannot be written in {there}: give another folder")
+
+
+def read_job(
+    method: str,
+    device: str,
+    near: float | None,
+    far: float | None,
+    refine: bool,
+    memory: str | None,
+    export: str,
+    sheet: bool,
+    quiet: bool,
+) -> Job:
+    """The options of a run, or the first that makes no sense."""
+    from focalsweep.pipeline import METHODS
+    from focalsweep.results.exports import EXPORTS
+
+    if method not in METHODS:
+        raise ValueError(f"--method must be one of {', '.join(METHODS)}, but is {method!r}")
+    exports = [name.strip() for name in export.split(",") if name.strip()]
+    for name in exports:
+        if name not in EXPORTS:
+            raise ValueError(f"--export must be of {', '.join(EXPORTS)}, commas between, but has {name!r}")
+    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, quiet)
+
+
+def _planes(near: float | None, far: float | None) -> DepthGrid | None:
+    from focalsweep.types import DepthGrid
+
+    if near is None and far is None:
+        return None
+    if near is None or far is None:
+        raise ValueError("--near and --far go together: give both, in metres")
+    if not 0 < near < far:
+        raise ValueError(f"--near must be above 0 and below --far, but they are {near:g} and {far:g} m")
+    return DepthGrid.uniform_in_inverse_depth(near, far)
+
+
+def read_overrides(
+    focal_length_mm: float | None,
+    f_number: float | None,
+    pixel_pitch_um: float | None,
+    focus_distances: str | None,
+    focus_reference: str | None,
+) -> dict[str, Any]:
+    given = {
+        "focal_length": _metres(read_positive(focal_length_mm, "--focal-length-mm"), 1e-3),
+        "f_number": read_positive(f_number, "--f-number"),
+        "pixel_pitch": _metres(read_positive(pixel_pitch_um, "--pixel-pitch-um"), 1e-6),
+        "focus_distances": read_numbers(focus_distances, "--focus-distances"),
+        "focus_reference": focus_reference,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _metres(value: float | None, unit: float) -> float | None:
+    return None if value is None else value * unit
