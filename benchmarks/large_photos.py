@@ -1,7 +1,7 @@
 """Time and peak memory of `focalsweep depth` on large photos: python benchmarks/large_photos.py PHOTOS OUT.json
 
-PHOTOS is a folder of photos whose settings are known. Stacks of 12 megapixels x 10 and 50 x 5 are made of them: frames are
-resampled, and repeated with distances 3 % apart where there are too few. What the pictures show does not matter here.
+PHOTOS is a folder of photos whose settings are known. Stacks of 12 megapixels x 10 and 50 x 5 are made of them: frames
+are resampled, and repeated with distances 3 % apart where there are too few. What they show does not matter here.
 """
 
 from __future__ import annotations
