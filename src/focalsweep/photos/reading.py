@@ -90,13 +90,20 @@ class Photos:
         """
         for index, picture in enumerate(read_frames(self.frames)):
             pixels = alignment.apply(index, picture.pixels)
-            yield np.minimum(pixels if self.white == 1 else pixels / np.float32(self.white), np.float32(1))
+            if self.white != 1:
+                pixels = pixels / np.float32(self.white)
+            yield np.minimum(pixels, np.float32(1), out=pixels)
 
     def stack(self, alignment: Alignment, scale: float = 1.0) -> FocalStack:
         """All frames in memory, resampled by `scale`."""
-        images = [_resized(pixels, scale) for pixels in self.pixels(alignment)]
+        images = torch.empty(0)
+        for index, pixels in enumerate(self.pixels(alignment)):  # each into its place: no frame is held twice
+            image = torch.from_numpy(_resized(pixels, scale)).movedim(-1, 0)
+            if index == 0:
+                images = torch.empty((len(self.frames), *image.shape))
+            images[index] = image
         stack = FocalStack(
-            images=torch.from_numpy(np.stack(images)).movedim(-1, 1).contiguous(),
+            images=images,
             focus_distances=torch.tensor(self.focus_distances, dtype=torch.float64),
             camera=self.camera,
             magnification=torch.tensor(self.magnification, dtype=torch.float64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +12,29 @@ import torch
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array
 
+ROWS_AT_ONCE = 512
+WIDEST_PX = 2000
+
 
 def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
     """Linear light as 8-bit sRGB of the same axes; what lies outside 0 to 1 is clipped."""
-    encoded = linear_to_srgb(torch.from_numpy(linear)).clamp(0, 1).mul(255).round().to(torch.uint8).numpy()
-    return np.asarray(encoded)
+    encoded = np.empty(linear.shape, np.uint8)
+    for top in range(0, len(linear), ROWS_AT_ONCE):  # in bands: the arithmetic takes several copies
+        band = linear_to_srgb(torch.from_numpy(linear[top : top + ROWS_AT_ONCE]))
+        encoded[top : top + ROWS_AT_ONCE] = band.clamp(0, 1).mul(255).round().to(torch.uint8).numpy()
+    return encoded
 
 
-def depth_picture(depth: Array, title: str | None = None) -> bytes:
-    """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth."""
+def depth_picture(depth: Array, title: str | None = None, *, relative: bool = False) -> bytes:
+    """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth.
+
+    The scale is in metres, or without a unit where depth is `relative`.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    inverse = 1 / depth
+    stride = math.ceil(depth.shape[1] / WIDEST_PX)  # more pixels than the figure has only take memory
+    inverse = 1 / depth[::stride, ::stride]
     near, far = np.quantile(inverse[np.isfinite(inverse)], [0.995, 0.005])
     if near <= far:
         near = far + 1e-6
@@ -38,7 +49,8 @@ def depth_picture(depth: Array, title: str | None = None) -> bytes:
         axes.set_title(title)
     ticks = np.linspace(near, far, 6)
     bar = figure.colorbar(image, cax=figure.add_axes((0.85, 0.06, 0.03, 0.86)), ticks=ticks)
-    bar.ax.set_yticklabels([metres(1 / tick if tick > 0 else np.inf) for tick in ticks])
+    words = ["near", "", "", "", "", "far"] if relative else [metres(1 / u if u > 0 else np.inf) for u in ticks]
+    bar.ax.set_yticklabels(words)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()

@@ -32,24 +32,22 @@ def write_result(result: DepthResult, folder: Path, exports: Sequence[str] = ())
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
     exported = _export(result, exports)
+    relative = bool(result.record.get("relative"))  # depth without a unit: nothing here may look like metres
     camera = {
         name: as_setting(name, getattr(result.camera, name)).detach().tolist()
         for name in ("focal_length", "f_number", "pixel_pitch")
+        if not relative
     }
-    record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **result.record}
-    record |= {"exports": list(exported)} if exported else {}
+    scale = {} if relative else {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera}
+    record = {**scale, **result.record, **({"exports": list(exported)} if exported else {})}
     arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **camera}
-    writers: dict[Path, Writer] = {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
-    return write_files(
-        {
-            folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays),
-            folder / "depth_mm.png": lambda file: _write_depth_png(result.depth, file),
-            folder / "depth.png": lambda file: file.write(depth_picture(result.depth)),
-            folder / "all_in_focus.png": lambda file: _write_picture(result.all_in_focus, file),
-            **writers,
-            folder / "run.json": lambda file: file.write(json_bytes(record)),
-        }
-    )
+    writers: dict[Path, Writer] = {folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays)}
+    if not relative:
+        writers[folder / "depth_mm.png"] = lambda file: _write_depth_png(result.depth, file)
+    writers[folder / "depth.png"] = lambda file: file.write(depth_picture(result.depth, relative=relative))
+    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result.all_in_focus, file)
+    writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
+    return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))})
 
 
 def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
@@ -60,6 +58,9 @@ def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
         raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
     files: dict[str, bytes] = {}
     for file, make in (EXPORTS[name] for name in names):
+        if result.record.get("relative"):
+            warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
+            continue
         try:
             files[file] = make(result)
         except NothingKnownError as error:

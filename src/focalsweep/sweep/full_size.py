@@ -46,8 +46,8 @@ def blend_frames(
     position = torch.empty(0)
     for place, frame in zip(places, frames, strict=True):
         if not len(sharp):
-            inverse = functional.interpolate((1 / depth)[None, None], size=frame.shape[:2], mode="bilinear")[0]
-            position = plane_position(inverse.double(), focus[None].double()).float()[0]
+            small = plane_position((1 / depth)[None].double(), focus[None].double()).float()
+            position = functional.interpolate(small[None], size=frame.shape[:2], mode="bilinear")[0, 0]
             sharp = torch.zeros_like(frame)
         for top in range(0, len(frame), ROWS_AT_ONCE):
             rows = slice(top, top + ROWS_AT_ONCE)

@@ -172,7 +172,7 @@ def test_a_failing_move_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_failing_writer_leaves_no_part_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(writing, broken, fail)
@@ -189,3 +189,13 @@ def test_a_failing_writer_leaves_no_part_of_its_file(
 def test_files_are_readable_by_others(tmp_path: Path) -> None:
     result().save(tmp_path)
     assert all((path.stat().st_mode & 0o777) == 0o644 for path in tmp_path.iterdir())
+
+
+def test_relative_depth_never_looks_like_metres(tmp_path: Path) -> None:
+    relative = result(record={"method": "sweep", "relative": True})
+    with pytest.warns(UserWarning, match="cloud.ply is left out: it needs metres"):
+        written = {path.name for path in relative.save(tmp_path, exports=["ply"])}
+    assert written == {"depth.npz", "depth.png", "all_in_focus.png", "run.json"}
+    with np.load(tmp_path / "depth.npz") as saved:
+        assert set(saved.files) == {"depth", "std", "confidence"}
+    assert "camera" not in json.loads((tmp_path / "run.json").read_text())
