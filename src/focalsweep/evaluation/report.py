@@ -144,6 +144,15 @@ def real_table(records: dict[str, Record]) -> str:
     return markdown_table(header, rows)
 
 
+def large_photos_table(records: dict[str, Record]) -> str:
+    """Seconds and peak memory of the whole command on large photos."""
+    rows = []
+    for row in records["large-photos"]["rows"]:
+        stack = f"{row['megapixels']:g} MP x {row['frames']} {' '.join(row['options'])}".strip()
+        rows.append([stack, f"{row['seconds']:.0f}", f"{row['peak_bytes'] / 1e9:.2f}"])
+    return markdown_table(["", "seconds", "peak GB"], rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -154,6 +163,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "training": training_table,
     "cameras": camera_table,
     "real": real_table,
+    "large-photos": large_photos_table,
 }
 
 
