@@ -13,23 +13,13 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.e2e.running import Run, assert_refused, contents, focalsweep, runner, write_photos, write_small_stack
+from tests.e2e.running import Run, assert_refused, contents, focalsweep, write_photos
 
 Arguments = list[Any]
 F_NUMBER, DISTANCE, FOCAL_LENGTH, EQUIVALENT = 0x829D, 0x9206, 0x920A, 0xA405
 LENS = {F_NUMBER: 2.8, FOCAL_LENGTH: 50.0, EQUIVALENT: 100}
 INFINITE = 4294967295.0
 FRAMES = ("frame_0.png", "frame_3.png", "frame_6.png")
-
-
-@pytest.fixture(scope="module")
-def small_stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_small_stack(tmp_path_factory.mktemp("made") / "shots")
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    return runner(capfd)
 
 
 @pytest.fixture

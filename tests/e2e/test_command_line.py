@@ -11,19 +11,9 @@ import pytest
 import tifffile
 
 from focalsweep.cli.photos import DEMO_STACK
-from tests.e2e.running import FRAME_NAMES, Run, assert_refused, contents, focalsweep, runner, write_small_stack
+from tests.e2e.running import FRAME_NAMES, Run, assert_refused, contents, focalsweep
 
 FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
-
-
-@pytest.fixture(scope="module")
-def small_stack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_small_stack(tmp_path_factory.mktemp("made") / "shots")
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    return runner(capfd)
 
 
 def test_demo_is_close_to_the_truth(tmp_path: Path) -> None:
