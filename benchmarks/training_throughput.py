@@ -2,9 +2,9 @@
 
     python benchmarks/training_throughput.py OUT.json TEXTURES [CONFIG ...]
 
-TEXTURES is a folder of pictures, or "" for procedural textures alone. For each config: a batch's scenes alone (draw,
-trace, degrade), its cost volume alone, the network's step alone, and the three end to end as training runs them, scenes
-of the next batch being made beside the step.
+TEXTURES is a folder of pictures, or "" for procedural textures alone. For each config: a batch's scenes alone (drawn,
+traced, spoiled by noise and JPEG), its cost volume alone, the network's step alone, and all of it end to end as training
+runs it, scenes of the next batch being made beside the step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 from focalsweep.evaluation.environment import describe
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.generator import draw_scenes, generate, held_atlas, make_source, read_generator_config
+from focalsweep.synthesis.generator import degrade, draw_scenes, held_atlas, make_source, read_generator_config, trace
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import make_optimizer
 from focalsweep.training.objectives import swept
@@ -41,6 +41,7 @@ def measure(config: TrainingConfig, device: torch.device, rounds: int, textures:
     drawing = draw_scenes(generator, atlas.count, 0, batch)
     sample = source(0, batch, device)
     on_device = atlas.to(device)
+    traced = trace(generator, on_device, drawing, 0, device)
 
     def step(sample: Any) -> None:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
@@ -62,7 +63,8 @@ def measure(config: TrainingConfig, device: torch.device, rounds: int, textures:
 
     times = {
         "draw scenes (CPU)": milliseconds(lambda k: draw_scenes(generator, atlas.count, k, batch)),
-        "trace and degrade": milliseconds(lambda k: generate(generator, on_device, drawing, k, device)),
+        "trace": milliseconds(lambda k: trace(generator, on_device, drawing, k, device)),
+        "noise, 8 bits, JPEG": milliseconds(lambda k: degrade(traced.images, traced.draws, 0, k)),
         "cost volume": milliseconds(lambda k: swept(sample, config.cost)),
         "cost volume and network step": milliseconds(lambda k: step(sample)),
         "end to end": milliseconds(lambda k: step(source(k, batch, device))),

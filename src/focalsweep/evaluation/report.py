@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,23 @@ def training_table(records: dict[str, Record]) -> str:
     return markdown_table(["ms a batch", *(f"{row['network']} + {row['cost']}" for row in measured)], rows)
 
 
+def generator_table(records: dict[str, Record], figure: str) -> str:
+    """One figure of every method on the generated stacks, and on groups of them."""
+    record = records["generator"]
+    methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
+    found = {(row["group"], row["method"]): row for row in record["rows"]}
+    groups = [group for group in dict.fromkeys(row["group"] for row in record["rows"]) if ", noise" not in group]
+    rows = []
+    for group in sorted(groups, key=lambda group: GENERATOR_GROUPS.index(group.split("=")[0].split()[0])):
+        values = [found[group, method].get(figure) for method in methods]
+        cells = ["" if value is None else f"{value:.4f}" for value in values]
+        rows.append([group, f"{found[group, methods[0]]['pixels'] / 1e6:.1f}", *cells])
+    return markdown_table(["", "Mpx", *methods], rows)
+
+
+GENERATOR_GROUPS = ("all", "F", "noise", "blur", "texture")
+
+
 def camera_table(records: dict[str, Record]) -> str:
     """AbsRel for each camera, and how far it strays from the mean."""
     record = records["cameras"]
@@ -161,6 +179,10 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "error-bars": error_bar_table,
     "architectures": architecture_table,
     "training": training_table,
+    "generator-abs-rel": partial(generator_table, figure="abs_rel"),
+    "generator-delta": partial(generator_table, figure="delta_1.05"),
+    "generator-mae": partial(generator_table, figure="mae"),
+    "generator-rmse": partial(generator_table, figure="rmse"),
     "cameras": camera_table,
     "real": real_table,
     "large-photos": large_photos_table,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 RECORD_BYTES = 2**31
-RECORDS = 2
+RECORDS = 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,11 +148,24 @@ def draw_scenes(config: GeneratorConfig, textures: int, step: int, batch_size: i
     return Drawing(rngs, views, stack_scenes(scenes))
 
 
-def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Sample:
-    """A batch; all stacks of a batch have one number of frames, everything else differs.
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A batch as an ideal sensor would see it: linear light B F 3 H W, true depth B H W, and its cameras."""
 
-    The scene comes first; its camera is then chosen for the depths that are really in sight.
-    """
+    images: Tensor
+    depth: Tensor
+    draws: list[Draw]
+
+
+def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Sample:
+    """A batch; all stacks of a batch have one number of frames, everything else differs."""
+    traced = trace(config, atlas, drawing, step, device)
+    images = degrade(traced.images, traced.draws, config.seed, step)
+    return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
+
+
+def trace(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Traced:
+    """The scene comes first; its camera is then chosen for the depths that are really in sight."""
     shared = np.random.default_rng([config.seed, 0, step])
     frames = int(shared.integers(config.frames[0], config.frames[1] + 1))
     rngs, views, scenes = drawing.rngs, drawing.views, drawing.scenes.to(device)
@@ -170,8 +183,7 @@ def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int,
         1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
     )
     samples = [one.to(device) for one in lens_samples(shared, config)]
-    images = render(scenes, lenses, atlas, samples, size)
-    return Sample(_stack(draws, degrade(images, draws, config.seed, step)), _planes(draws, config.planes), truth)
+    return Traced(render(scenes, lenses, atlas, samples, size), truth, draws)
 
 
 def draw_view(rng: Rng, config: GeneratorConfig) -> View:
