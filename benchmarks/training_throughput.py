@@ -3,7 +3,7 @@
     python benchmarks/training_throughput.py OUT.json TEXTURES [CONFIG ...]
 
 TEXTURES is a folder of pictures, or "" for procedural textures alone. For each config: a batch's scenes alone (drawn,
-traced, spoiled by noise and JPEG), its cost volume alone, the network's step alone, and all of it end to end as training
+traced, spoiled by noise and JPEG), its cost volume alone, the step alone and all of it end to end as training
 runs it, scenes of the next batch being made beside the step.
 """
 
