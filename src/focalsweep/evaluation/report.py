@@ -1,26 +1,23 @@
 """Tables in the documents, made from the JSON files that runs wrote: python -m focalsweep.evaluation.report
 
-Run in a checkout. Every block between `<!-- table NAME -->` and `<!-- end -->` is replaced.
+Run in a checkout. Every block between `<!-- table NAME -->` and `<!-- end -->` is replaced. NAME is one of TABLES, or a
+result file that describes its own table (see `tables`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from focalsweep.evaluation.tables import markdown_table, table_of
+
 RESULTS = Path("benchmarks/results")
 DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md")
 Record = dict[str, Any]
-
-
-def markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    names = list(header)
-    lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def speed_table(records: dict[str, Record]) -> str:
@@ -194,9 +191,14 @@ def fill(text: str, records: dict[str, Record]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         name = match[1]
-        if name not in TABLES:
-            raise ValueError(f"no table is called {name!r}: it is one of {', '.join(TABLES)}")
-        return f"<!-- table {name} -->\n{TABLES[name](records)}\n<!-- end -->"
+        if name in TABLES:
+            table = TABLES[name](records)
+        elif "table" in records.get(name, {}):
+            table = table_of(records[name]).markdown()
+        else:
+            described = [key for key, record in records.items() if "table" in record]
+            raise ValueError(f"no table is called {name!r}: it is one of {', '.join([*TABLES, *described])}")
+        return f"<!-- table {name} -->\n{table}\n<!-- end -->"
 
     return re.sub(r"<!-- table ([\w-]+) -->.*?<!-- end -->", replace, text, flags=re.DOTALL)
 

@@ -125,14 +125,14 @@ def _lay_frames(sheet: Sheet, stack: FocalStack, top: float, relative: bool) -> 
     order = sorted(range(len(distances)), key=distances.__getitem__)
     columns = max(LEAST_COLUMNS, math.ceil(len(order) / math.ceil(len(order) / MOST_COLUMNS)))
     cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (columns - 1) * GAP) / columns
-    width, height = _fit(stack.size, cell, TALLEST_FRAME)
+    width, height = fit_within(stack.size, cell, TALLEST_FRAME)
     slot = max(width, LEAST_SLOT)  # room for the label of a narrow frame
     bottom = top
     for number, frame in enumerate(order):
         row, column = divmod(number, columns)
         middle = MARGIN + column * (slot + GAP) + slot / 2
         y = top + row * (height + LINE + 6 + GAP)
-        pixels = _rgb(stack.images[frame].detach().cpu().float().movedim(0, -1).numpy())
+        pixels = display_pixels(stack.images[frame].detach().cpu().float().movedim(0, -1).numpy())
         sheet.picture(pixels, (middle - width / 2, y, middle + width / 2, y + height))
         label = f"frame {number + 1}" if relative else metres(distances[frame])
         bottom = sheet.text((middle, y + height + 6), label, TEXT_SIZE, INK, "ma")
@@ -145,21 +145,19 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
 
     relative = bool(result.record.get("relative"))
     near, far = inverse_depth_range(result.depth)
-    with np.errstate(divide="ignore"):
-        shares = (1 / result.depth.astype(np.float64) - far) / (near - far)
     warm_to_cold, dark_to_light = matplotlib.colormaps["turbo_r"], matplotlib.colormaps["YlGnBu_r"]
     panels = [
-        ("Sharp all over", _rgb(result.all_in_focus), None, []),
+        ("Sharp all over", display_pixels(result.all_in_focus), None, []),
         (
             "Depth (relative, no unit)" if relative else "Depth",
-            _coloured(1 - shares, warm_to_cold),
+            depth_pixels(result.depth, near, far, warm_to_cold),
             warm_to_cold,
             [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(near, far),
         ),
-        ("Confidence", _coloured(result.confidence, dark_to_light), dark_to_light, CONFIDENCE_TICKS),
+        ("Confidence", coloured(result.confidence, dark_to_light), dark_to_light, CONFIDENCE_TICKS),
     ]
     cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (len(panels) - 1) * 2 * GAP) / len(panels)
-    width, height = _fit(result.depth.shape, cell, TALLEST_PANEL)
+    width, height = fit_within(result.depth.shape, cell, TALLEST_PANEL)
     y: float = top
     for number, (caption, pixels, colours, ticks) in enumerate(panels):
         x = MARGIN + number * (cell + 2 * GAP)
@@ -167,17 +165,17 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
         sheet.picture(pixels, (x, y, x + width, y + height), smooth=colours is None)
         y += height + GAP
         if colours is not None:
-            _lay_scale(sheet, colours, ticks, (x, y, x + cell, y + BAR_HEIGHT))
+            lay_scale(sheet, colours, ticks, (x, y, x + cell, y + BAR_HEIGHT))
     return y + BAR_HEIGHT + TICK + 3 + LINE
 
 
-def _fit(size: tuple[int, ...], widest: float, tallest: float) -> tuple[float, float]:
+def fit_within(size: tuple[int, ...], widest: float, tallest: float) -> tuple[float, float]:
     """Width and height of a picture of H W pixels within a box."""
     scale = min(widest / size[1], tallest / size[0])
     return max(1.0, size[1] * scale), max(1.0, size[0] * scale)
 
 
-def _lay_scale(sheet: Sheet, colours: Any, ticks: list[tuple[float, str]], box: Box) -> None:
+def lay_scale(sheet: Sheet, colours: Any, ticks: list[tuple[float, str]], box: Box) -> None:
     """A bar of colours with a label below each tick that finds room, the first of them first."""
     left, _, right, bottom = box
     sheet.picture((colours(np.linspace(0, 1, 512))[None, :, :3] * 255).round().astype(np.uint8), box)
@@ -227,14 +225,20 @@ def _describe(stack: FocalStack, result: DepthResult) -> str:
     return "   \N{MIDDLE DOT}   ".join(words)
 
 
-def _coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
+def depth_pixels(depth: Array, near: float, far: float, colours: Any) -> Pixels:
+    """Depth in colours, in equal steps of inverse depth from `near` to `far`; gray where there is none."""
+    with np.errstate(divide="ignore"):
+        return coloured((near - 1 / depth.astype(np.float64)) / (near - far), colours)
+
+
+def coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
     """0..1 as colours; gray where there is no number."""
     pixels = (colours(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1))[..., :3] * 255).round().astype(np.uint8)
     pixels[np.isnan(shares)] = NOTHING
     return np.asarray(pixels)
 
 
-def _rgb(linear: Array) -> Pixels:
+def display_pixels(linear: Array) -> Pixels:
     """Linear light H W C as sRGB H W 3; a picture of other than 1 or 3 channels by their mean."""
     if linear.shape[-1] not in (1, 3):
         linear = linear.mean(-1, keepdims=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from focalsweep.evaluation.report import DOCUMENTS, RESULTS, fill, markdown_table, read_records
+from focalsweep.evaluation.report import DOCUMENTS, RESULTS, fill, read_records
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,5 +28,20 @@ def test_unknown_tables_are_refused() -> None:
         fill("<!-- table nothing --><!-- end -->", {})
 
 
-def test_markdown() -> None:
-    assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+def test_a_result_that_describes_its_table_is_shown() -> None:
+    record = {
+        "rows": [{"method": "a", "mae": 0.25}, {"method": "b", "mae": 0.125}],
+        "table": {"columns": ["mae"]},
+        "anchors": [{"method": "c", "mae": 0.5}],
+    }
+    text = fill("<!-- table mine -->\n<!-- end -->", {"mine": record, "other": {}})
+    assert text.splitlines()[1:-1] == [
+        "| method | MAE (m) ↓ |",
+        "| --- | --- |",
+        "| a | <ins>0.250</ins> |",
+        "| b | **0.125** |",
+        "| *c (the paper's figure, not ours)* | *0.500* |",
+    ]
+    assert fill(text, {"mine": record}) == text
+    with pytest.raises(ValueError, match=r"'other'.*, mine"):
+        fill("<!-- table other --><!-- end -->", {"mine": record, "other": {}})
