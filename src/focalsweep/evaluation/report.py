@@ -115,11 +115,12 @@ def training_table(records: dict[str, Record]) -> str:
 
 
 def generator_table(records: dict[str, Record], figure: str) -> str:
-    """One figure of every method on the generated stacks, and on groups of them."""
-    record = records["generator"]
-    methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
-    found = {(row["group"], row["method"]): row for row in record["rows"]}
-    groups = [group for group in dict.fromkeys(row["group"] for row in record["rows"]) if ", noise" not in group]
+    """One figure of every method on the generated stacks, and on groups of them; what ships was measured last."""
+    measured = [row for row in records["generator"]["rows"] if row["method"] != "sweep"]
+    measured += [row for row in records["generator-shipped"]["rows"] if row["method"] == "sweep"]
+    methods = list(dict.fromkeys(row["method"] for row in measured))
+    found = {(row["group"], row["method"]): row for row in measured}
+    groups = [group for group in dict.fromkeys(row["group"] for row in measured) if ", noise" not in group]
     rows = []
     for group in sorted(groups, key=lambda group: GENERATOR_GROUPS.index(group.split("=")[0].split()[0])):
         values = [found[group, method].get(figure) for method in methods]

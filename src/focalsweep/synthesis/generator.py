@@ -24,6 +24,8 @@ from focalsweep.types import Camera, DepthGrid, FocalStack
 Rng = np.random.Generator
 Range = tuple[float, float]
 
+WIDEST_BLUR_PX = 36.0
+
 
 @dataclass(frozen=True)
 class GeneratorConfig:
@@ -41,6 +43,8 @@ class GeneratorConfig:
     focal_length: Range = (0.004, 0.1)  # * metres
     f_number: float = 0.0  # 0: as the blur asks
     margin: Range = (0.03, 0.3)  # of the range, added to the planes at either end
+    wide_range: float = 0.15  # share of stacks whose planes reach much farther than the scene
+    partial_focus: float = 0.3  # share of stacks focused within a part of the scene's range only
     noise_std: Range = (5e-4, 2e-2)  # * of linear light
     quantised: float = 0.7  # share of stacks rounded to 8-bit sRGB
     jpeg: float = 0.5  # share of those that were JPEG files
@@ -197,26 +201,37 @@ def draw_camera(rng: Rng, config: GeneratorConfig, view: View, seen: Range, fram
     """A lens and focus distances for a scene seen between two inverse depths, far and near."""
     far, near = seen
     span = max(near - far, 0.1 * near)
-    aperture = _log_uniform(rng, config.blur_px) / span / view.focal_px
+    blur_px = _log_uniform(rng, config.blur_px)
+    aperture = blur_px / span / view.focal_px
     focal_length = min(_log_uniform(rng, config.focal_length), 0.3 / near)
     if config.f_number:
         aperture = focal_length / config.f_number
-    edges = np.linspace(near + 0.05 * span, max(far - 0.05 * span, 0.0), frames + 1)
-    inverse_focus = edges[:-1] + (edges[1:] - edges[:-1]) * rng.uniform(0, 1, frames)
-    distances = [1 / max(float(u), 1e-3) for u in inverse_focus]
-    margins = rng.uniform(*config.margin, 2) * span
+    places = (np.arange(frames) + rng.uniform(0, 1, frames)) / frames  # one in every part of the range
+    margins = rng.uniform(*config.margin, 2)
+    distance_errors = rng.standard_normal(frames)
+    f_number_error = rng.standard_normal()
+    noise_std = _log_uniform(rng, config.noise_std)
+    quantised = bool(rng.random() < config.quantised)
+    jpeg_quality = rng.uniform(*config.jpeg_quality) if rng.random() < config.jpeg else 0.0
+    if rng.random() < config.partial_focus:
+        length = rng.uniform(0.25, 1)
+        places = rng.uniform(0, 1 - length) + length * places
+    if rng.random() < config.wide_range:  # but no blur beyond WIDEST_BLUR_PX
+        margins = rng.uniform(0, min(1.5, max(config.margin[1], (WIDEST_BLUR_PX / blur_px - 1) / 2)), 2)
+    ends = near + 0.05 * span, max(far - 0.05 * span, 0.0)
+    distances = [1 / max(float(u), 1e-3) for u in ends[0] + (ends[1] - ends[0]) * places]
     return Draw(
         focal_px=view.focal_px,
         aperture=aperture,
         focal_length=focal_length,
         focus_distances=distances,
-        told_distances=[d * (1 + config.distance_error * rng.standard_normal()) for d in distances],
-        told_f_number=focal_length / aperture * (1 + config.f_number_error * rng.standard_normal()),
-        near=near + float(margins[0]),
-        far=max(far - float(margins[1]), 0.0),
-        noise_std=_log_uniform(rng, config.noise_std),
-        quantised=bool(rng.random() < config.quantised),
-        jpeg_quality=rng.uniform(*config.jpeg_quality) if rng.random() < config.jpeg else 0.0,
+        told_distances=[d * (1 + config.distance_error * e) for d, e in zip(distances, distance_errors, strict=True)],
+        told_f_number=focal_length / aperture * (1 + config.f_number_error * f_number_error),
+        near=near + float(margins[0]) * span,
+        far=max(far - float(margins[1]) * span, 0.0),
+        noise_std=noise_std,
+        quantised=quantised,
+        jpeg_quality=jpeg_quality,
     )
 
 

@@ -11,7 +11,9 @@ from torch import nn
 
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
+from focalsweep.model.weights import fill_shipped
 from focalsweep.synthesis.generator import make_source, read_generator_config
+from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
@@ -23,6 +25,15 @@ def build_network(config: TrainingConfig) -> nn.Module:
     if config.network == "papernet":
         return PaperNet(planes=config.planes, **config.network_options)
     return SweepNet(**config.network_options)
+
+
+def fill_from(network: nn.Module, config: TrainingConfig) -> None:
+    """The weights that training starts from, where the config names any."""
+    if config.start_from == "shipped":
+        fill_shipped(network, config.network)
+    elif config.start_from:
+        path = Path(config.start_from) / "checkpoint.pt"
+        restore(network, read_checkpoint(path).ema, path)
 
 
 def build_objective(config: TrainingConfig) -> PaperObjective | SweepObjective:
@@ -48,10 +59,13 @@ def run_training(
         data["texture_folder"] = str(textures)
     training = read_generator_config({**data, "held_out": False})
     validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    network = build_network(config)
+    if not resume:
+        fill_from(network, config)
     objective, validation_source = build_objective(config), make_source(validation)
     return train(
         config,
-        build_network(config),
+        network,
         make_source(training),
         objective,
         output_folder,

@@ -3,12 +3,21 @@
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from focalsweep import coc_px
 from focalsweep.synthesis import generator
-from focalsweep.synthesis.generator import GeneratorConfig, make_source, read_generator_config
+from focalsweep.synthesis.generator import (
+    WIDEST_BLUR_PX,
+    Draw,
+    GeneratorConfig,
+    draw_camera,
+    draw_view,
+    make_source,
+    read_generator_config,
+)
 from focalsweep.synthesis.sample import Sample
 
 CPU = torch.device("cpu")
@@ -141,3 +150,26 @@ def test_an_error_ahead_is_raised_where_its_batch_is_asked_for(monkeypatch: pyte
     source(0, 1, CPU)
     with pytest.raises(ValueError, match="number 1"):
         source(1, 1, CPU)
+
+
+def test_focus_on_a_part_and_planes_far_beyond_the_scene() -> None:
+    def draws(**shares: float) -> list[Draw]:
+        config = GeneratorConfig(**shares)  # type: ignore[arg-type]
+        rngs = [np.random.default_rng(i) for i in range(200)]
+        return [draw_camera(rng, config, draw_view(rng, config), (0.5, 2.5), 4) for rng in rngs]
+
+    def focused(draw: Draw) -> float:  # share of the scene's range between the ends of focus
+        inverse = [1 / d for d in draw.focus_distances]
+        return (max(inverse) - min(inverse)) / 2
+
+    plain = draws(partial_focus=0.0, wide_range=0.0)
+    partial = draws(partial_focus=1.0, wide_range=0.0)
+    wide = draws(partial_focus=0.0, wide_range=1.0)
+    assert np.median([focused(draw) for draw in plain]) > 0.7 > 0.55 > np.median([focused(draw) for draw in partial])
+    reach = [(draw.near - draw.far) / 2 for draw in wide]
+    assert max((draw.near - draw.far) / 2 for draw in plain) <= 1.6 < np.median(reach)
+    for draw in wide:
+        slope_px = draw.aperture * draw.focal_px  # px for each 1/m
+        assert slope_px * (draw.near - draw.far) <= max(WIDEST_BLUR_PX, 1.6 * 2 * slope_px) * (1 + 1e-9)
+    for one, other in zip(plain, partial, strict=True):  # the other flaws are drawn alike
+        assert (one.noise_std, one.jpeg_quality, one.near) == (other.noise_std, other.jpeg_quality, other.near)
