@@ -15,7 +15,7 @@ import torch
 from focalsweep.photos.alignment import Alignment
 from focalsweep.photos.reading import Photos
 from focalsweep.photos.values import Value
-from focalsweep.pipeline import LEAST_REDUCTION, METHODS, at_full_size, estimate_as_it_is
+from focalsweep.pipeline import GLANCE_PX, LEAST_REDUCTION, METHODS, at_full_size, estimate_as_it_is
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import in_strongest_colour
@@ -29,7 +29,6 @@ Stage = Callable[[str, float], None]
 
 BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
 WIDEST_BLUR = 4.0  # of the picture's longer side
-GLANCE_PX = 360  # the longer side of the pictures that range and lens are read from
 
 
 def depth_from_photos(

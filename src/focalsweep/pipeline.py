@@ -19,6 +19,7 @@ from focalsweep.optics.thin_lens import image_distance
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.sweep import graphs
 from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
+from focalsweep.sweep.calibration import find_range
 from focalsweep.sweep.colour import in_strongest_colour, project, strongest_colour
 from focalsweep.sweep.costs import ReblurCost
 from focalsweep.sweep.full_size import blend_frames, working_scale
@@ -38,6 +39,7 @@ Method = Callable[..., DepthPrediction]
 
 COST = ReblurCost()
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
+GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
 NETWORK_HALO_PX = 64  # a multiple of the network's stride
 
@@ -159,18 +161,32 @@ def estimate_depth(
         stack: frames in linear light with their camera; a batch gives batched arrays.
         method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
             the lowest cost alone.
-        planes: the depths to look at; by default the stack's focus distances and a margin.
+        planes: the depths to look at; by default 64 planes over those in sight, within or beyond the
+            focus distances.
         memory: bytes that the sweep may use beside its input; None is 0.5 GB on a CPU, 4 GB on a GPU.
         progress: called with the share done, 0 to 1.
     """
-    source = "the caller" if planes else "the focus distances and a margin"
-    planes = planes or DepthGrid.around(stack)
+    source = "the caller"
+    if planes is None:
+        planes, source = planes_in_sight(stack)
     scale = 1.0 if stack.batched else working_scale(stack, planes, stack.size)
     if scale > LEAST_REDUCTION:
         return estimate_as_it_is(stack, method, planes, source, memory=memory, progress=progress)
     small = stack.resized(scale)
     result = estimate_as_it_is(small, method, planes, source, blend=True, memory=memory, progress=progress)
     return at_full_size(result, _blended(stack, torch.from_numpy(result.depth)), stack.camera)
+
+
+def planes_in_sight(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]:
+    """Planes over the depths that the stack shows (each stack of a batch on its own), and how they were found."""
+    with torch.no_grad():
+        scale = min(1.0, GLANCE_PX / max(stack.size))
+        glance = in_strongest_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
+        found = [find_range(glance.one_of_batch(i), count) for i in range(len(glance.images))]
+    if not stack.batched:
+        return found[0]
+    near, far = (torch.stack([grid.depths[end] for grid, _ in found]) for end in (0, -1))
+    return DepthGrid.uniform_in_inverse_depth(near, far, count), "the depths in sight of each stack"
 
 
 def _blended(stack: FocalStack, depth: Tensor) -> Tensor:  # H W C

@@ -168,6 +168,19 @@ class FocalStack:
             magnification=_expand("magnification", magnification, shape, self.batched, "frame"),
         )
 
+    def one_of_batch(self, index: int) -> FocalStack:
+        """The stack of that index, as a batch of one."""
+        batch, part = self.as_batch(), slice(index, index + 1)
+        camera = {name: value[part] for name, value in vars(batch.camera).items()}
+        settings = (batch.focus_distances, as_setting("magnification", batch.magnification))
+        distances, magnification = (values[part] for values in settings)
+        return batch._unchecked(
+            images=batch.images[part],
+            focus_distances=distances,
+            camera=batch.camera._unchecked(**camera),
+            magnification=magnification,
+        )
+
     def resized(self, scale: float) -> FocalStack:
         """Resampled by exactly `scale` in both directions (antialiased); the pixel pitch follows."""
         if not (math.isfinite(scale) and scale > 0):

@@ -55,7 +55,7 @@ def test_record_tells_how_it_was_made() -> None:
     record = estimate_depth(render_plane("dslr", 1.3, size=24).stack).record
     assert record["method"] == "sweep"
     assert record["planes"]["count"] == 64
-    assert record["planes"]["source"] == "the focus distances and a margin"
+    assert record["planes"]["source"] == "the depths in sight"
     assert record["focus_distances"] == pytest.approx(RIGS["dslr"].focus_distances)
     assert set(record["seconds"]) == {"depth", "all_in_focus"}
     assert record["versions"]["torch"] == torch.__version__
@@ -146,3 +146,25 @@ def test_cuts_cover_an_axis_in_step_with_the_network(length: int) -> None:
         assert area.start == max(0, core.start - pipeline.NETWORK_HALO_PX)
         assert area.stop == min(length, core.stop + pipeline.NETWORK_HALO_PX)
         assert core.stop - core.start <= 1.5 * pipeline.NETWORK_TILE_PX + STRIDE
+
+
+def test_planes_reach_what_lies_beyond_the_focus_distances() -> None:
+    nearest = min(RIGS["phone"].focus_distances)
+    rendered = render_plane("phone", 0.72 * nearest, size=64)
+    assert float(DepthGrid.around(rendered.stack).depths[0]) > 0.75 * nearest
+    result = estimate_depth(rendered.stack)
+    assert result.record["planes"]["source"].endswith("beyond the focus distances at the near end")
+    assert np.median(result.depth) == pytest.approx(0.72 * nearest, rel=0.03)
+
+
+def test_each_stack_of_a_batch_has_its_own_planes() -> None:
+    stacks = [render_plane("phone", depth, size=48).stack for depth in (0.2, 0.5)]
+    images = torch.stack([stack.images for stack in stacks])
+    batch = FocalStack(images, stacks[0].focus_distances, stacks[0].camera)
+    together, _ = pipeline.planes_in_sight(batch)
+    for i, stack in enumerate(stacks):
+        alone, _ = pipeline.planes_in_sight(stack)
+        assert torch.allclose(together.inverse_depths[i], alone.inverse_depths)
+        assert batch.one_of_batch(i).images.equal(stack.images[None])
+    assert not torch.allclose(together.inverse_depths[0], together.inverse_depths[1])
+    assert estimate_depth(batch).depth.shape == (2, 48, 48)
