@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,27 @@ def read_single_channel(path: Path) -> np.ndarray[Any, np.dtype[Any]]:  # H W
     if codes.shape[-1] != 1:
         raise ValueError(f"{path} has {codes.shape[-1]} channels: a depth map has one")
     return codes[..., 0]
+
+
+def read_exr(path: Path, channels: Sequence[str]) -> Any:  # H W, float32
+    """One channel of an OpenEXR file: the first of `channels` that it has."""
+    try:
+        import OpenEXR  # type: ignore[import-not-found]
+    except ImportError:
+        raise ModuleNotFoundError(
+            f"{path} is an OpenEXR file, and OpenEXR is not installed: pip install 'focalsweep[exports]'"
+        ) from None
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: check the name")
+    try:
+        with OpenEXR.File(str(path), separate_channels=True) as file:
+            present = {name: np.array(channel.pixels, dtype=np.float32) for name, channel in file.channels().items()}
+    except Exception:  # OpenEXR raises whatever it likes over damaged files
+        raise ValueError(f"{path} cannot be read as OpenEXR: is it truncated, damaged or of another type?") from None
+    for name in channels:
+        if name in present:
+            return present[name]
+    raise ValueError(f"{path} has the channels {', '.join(sorted(present))}, but depth is sought in {channels[0]}")
 
 
 def existing_folder(path: str | Path, what: str) -> Path:

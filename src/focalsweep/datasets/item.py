@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from torch import Tensor
 
@@ -23,3 +26,30 @@ class Item:
             raise ValueError(f"{self.name}: an item holds one stack, not a batch")
         height, width = self.stack.size
         check_shape(f"depth of {self.name}", self.depth, "H W", H=height, W=width)
+
+
+class Items(Sequence[Item]):
+    """A sequence that reads an item when it is asked for it; a slice of it reads nothing either."""
+
+    @abstractmethod
+    def read_item(self, number: int) -> Item:
+        """The item at a place from 0, read anew."""
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Items: ...
+    def __getitem__(self, index: int | slice) -> Item | Items:
+        places = range(len(self))[index]
+        return _Part(self, places) if isinstance(places, range) else self.read_item(places)
+
+
+class _Part(Items):
+    def __init__(self, items: Items, places: range) -> None:
+        self._items, self._places = items, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def read_item(self, number: int) -> Item:
+        return self._items.read_item(self._places[number])

@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from focalsweep.datasets.files import existing_folder, hdf5_array, opened_hdf5, read_single_channel
-from focalsweep.datasets.item import Item
+from focalsweep.datasets.item import Item, Items
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.optics.psf import HasKernel, Psf
 from focalsweep.photos.pictures import read_codes
@@ -59,7 +59,7 @@ class NyuSetup:
             raise ValueError(f'light must be "display" or "linear", but is {self.light!r}')
 
 
-class Nyu(Sequence[Item]):
+class Nyu(Items):
     """Whole pictures (640 x 480) as stacks rendered when they are asked for, 8-bit values.
 
     Args:
@@ -89,16 +89,10 @@ class Nyu(Sequence[Item]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> Nyu: ...
-    def __getitem__(self, index: int | slice) -> Item | Nyu:
-        if isinstance(index, slice):
-            return Nyu(self.path, self.ids[index], setup=self.setup, device=self.device)
-        number = self.ids[index]
-        image, depth = self.read(number)
-        return render_item(f"{number:04d}", image.to(self.device), depth.to(self.device), self.setup)
+    def read_item(self, number: int) -> Item:
+        official = self.ids[number]
+        image, depth = self.read(official)
+        return render_item(f"{official:04d}", image.to(self.device), depth.to(self.device), self.setup)
 
     def read(self, number: int) -> tuple[Tensor, Tensor]:
         """The sharp picture, display-encoded 0..1 (3 H W), and its depth in metres (H W), by official number."""
