@@ -154,11 +154,7 @@ def _chunks(
     columns = torch.zeros((count, width), dtype=torch.bool, device=number.device)
     rows[number, torch.arange(height, device=number.device)[:, None].expand_as(number)] = True
     columns[number, torch.arange(width, device=number.device).expand_as(number)] = True
-    at_once = 1  # on a CPU small windows pay
-    if image.device.type != "cpu":
-        area = fast_length(height) * fast_length(width)
-        at_once = max(1, GPU_BYTES // (4 * len(kernels[0]) * len(image) * area * image.element_size()))
-    starts = [*range(0, count, at_once), count]
+    starts = [*range(0, count, _slices_at_once(image, len(kernels[0]))), count]
     boxes = torch.stack(
         [torch.cat([_ends(rows[a:b].any(0)), _ends(columns[a:b].any(0))]) for a, b in itertools.pairwise(starts)]
     ).tolist()
@@ -168,6 +164,14 @@ def _chunks(
             slice(max(0, left - dilation_px), min(width, right + 1 + dilation_px)),
         )
         yield first, last, window
+
+
+def _slices_at_once(image: Tensor, frames: int) -> int:
+    """As many as memory holds; on a CPU one, whose window is small."""
+    if image.device.type == "cpu":
+        return 1
+    bytes_a_slice = 4 * frames * (len(image) + 1) * image[0].numel() * image.element_size()
+    return max(1, GPU_BYTES // bytes_a_slice)
 
 
 def _ends(line: Tensor) -> Tensor:
