@@ -15,7 +15,8 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"types"},
     {"optics"},
     {"sweep", "model"},
-    {"photos", "results", "synthesis", "datasets", "baselines"},
+    {"photos", "results", "synthesis", "baselines"},
+    {"datasets"},  # read with photos, rendered with synthesis
     {"pipeline"},
     {"from_photos"},
     {"training", "evaluation"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,19 +82,9 @@ def read_picture(
         ModuleNotFoundError: HEIC without the extra `heic`.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: check the name")
-    try:
+    with _one_sentence(path):
         decoded = _decode(path, page, white_balance)
         pixels = _linear(decoded)
-    except Refusal as refusal:
-        raise ValueError(f"{path} {refusal}") from None
-    except (ModuleNotFoundError, PermissionError):
-        raise
-    except MemoryError:
-        raise ValueError(f"{path} does not fit into memory: reduce it first") from None
-    except Exception:  # decoders raise whatever they like over damaged files
-        raise ValueError(f"{path} cannot be read as a picture: is it truncated, damaged or of another type?") from None
     height, width = pixels.shape[:2]
     return Picture(
         pixels=upright(pixels, decoded.orientation),
@@ -103,6 +95,36 @@ def read_picture(
         notes=tuple(decoded.notes),
         white_balance=decoded.white_balance,
     )
+
+
+def read_codes(path: str | Path) -> NDArray[np.uint8 | np.uint16]:
+    """The values of a picture as its file stores them, H W C, neither linearised nor turned: for data, not for photos.
+
+    Raises what `read_picture` raises.
+    """
+    path = Path(path)
+    with _one_sentence(path):
+        decoded = _decode(path, None, None)
+        if decoded.codes.dtype not in (np.uint8, np.uint16):
+            raise Refusal(f"holds {decoded.codes.dtype} values: 8 or 16 bit are wanted")
+    return decoded.codes
+
+
+@contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
+    """Whatever goes wrong over a file is said in one sentence that names it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: check the name")
+    try:
+        yield
+    except Refusal as refusal:
+        raise ValueError(f"{path} {refusal}") from None
+    except (ModuleNotFoundError, PermissionError):
+        raise
+    except MemoryError:
+        raise ValueError(f"{path} does not fit into memory: reduce it first") from None
+    except Exception:  # decoders raise whatever they like over damaged files
+        raise ValueError(f"{path} cannot be read as a picture: is it truncated, damaged or of another type?") from None
 
 
 def upright(stored: NDArray[Any], orientation: int) -> NDArray[Any]:
