@@ -40,8 +40,11 @@ def train(
     textures: Annotated[
         Path | None, typer.Option(help="Folder of pictures with an index.csv that join the procedural textures.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the dataset, where the config asks for one (configs/paper-*.toml).")
+    ] = None,
 ) -> None:
-    """Train a network on scenes that are generated as it goes.
+    """Train a network on scenes that are generated as it goes, or on a dataset.
 
     Example: focalsweep train configs/sweepnet.toml -o runs/sweepnet --time-limit 25
     """
@@ -54,6 +57,7 @@ def train(
         resume=resume,
         time_limit_minutes=time_limit,
         textures=textures,
+        data=data,
         console=console,
     )
     print(outcome.checkpoint)

@@ -72,9 +72,10 @@ class TrainingConfig:
         validation_samples: rounded up to whole batches.
         image_size: height, width of the training pictures, pixels.
         planes: of the sweep.
+        cost_options: keywords of the cost, for ablations: outlier_removal, normalise, neighbourhood_sigma_px ...
         start_from: weights to begin with: "shipped", those of the package, or the folder of another run; "" for none.
         network_options: keywords of the network's constructor, which checks them.
-        data: settings of the generator, which checks them.
+        data: where stacks come from (kind: generator, defocusnet, nyu) and its settings, which it checks.
     """
 
     network: str = _key(_one_of("sweepnet", "papernet"))
@@ -94,6 +95,7 @@ class TrainingConfig:
     log_every: int = _key(_whole(1), 50)
     image_size: tuple[int, int] = _key(_SIZE, (256, 256))
     planes: int = _key(_whole(2, 512), 64)
+    cost_options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _TABLE})
     start_from: str = _key(Rule(lambda value: type(value) is str, "a text"), "")
     network_options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _TABLE})
     data: dict[str, Any] = field(default_factory=dict, metadata={"rule": _TABLE})

@@ -15,8 +15,10 @@ from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.sweep.argmin import focused_picture
 from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.synthesis.sample import Sample
+from focalsweep.types import DepthGrid
 
 Figures = dict[str, Tensor]
 FARTHEST = 20.0  # times the nearest plane: relative errors of depth mean little beyond
@@ -32,13 +34,13 @@ class Reading:
     scale: Tensor | None  # B H W: the error it expects, in the same unit, where the network says so
 
 
-def swept(sample: Sample, cost: str) -> Tensor:
+def swept(sample: Sample, cost: str | Cost) -> Tensor:
     """The cost volume B D H W; re-blur reads one channel (see `sweep.colour`), the paper's cost all three."""
-    stack = sample.stack.as_batch()
-    return cost_volume(in_strongest_colour(stack) if cost == "reblur" else stack, sample.planes, cost)
+    stack, cost = sample.stack.as_batch(), find_cost(cost)
+    return cost_volume(in_strongest_colour(stack) if isinstance(cost, ReblurCost) else stack, sample.planes, cost)
 
 
-def network_inputs(sample: Sample, cost: str) -> tuple[Tensor, Tensor]:
+def network_inputs(sample: Sample, cost: str | Cost) -> tuple[Tensor, Tensor]:
     """The picture (B 3 H W, sRGB about 0) and the cost volume (B D H W) of a batch; no gradient goes through them."""
     with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
         volume = swept(sample, cost)
@@ -53,9 +55,25 @@ def plane_ends(sample: Sample) -> tuple[Tensor, Tensor]:
 
 
 def true_position(sample: Sample) -> Tensor:  # B H W
-    """Where the true depth lies among the planes, 0 (nearest) to 1."""
+    """Where the true depth lies among the planes, 0 (nearest) to 1; none where it is not known."""
     near, far = plane_ends(sample)
+    if uniform_in_depth(sample.planes):
+        return ((sample.depth - 1 / near) / (1 / far - 1 / near)).clamp(0, 1)
     return ((near - 1 / sample.depth) / (near - far)).clamp(0, 1)
+
+
+def depth_at(position: Tensor, sample: Sample) -> Tensor:
+    """Positions 0..1 over the planes, B H W, as metres."""
+    near, far = plane_ends(sample)
+    if uniform_in_depth(sample.planes):
+        return 1 / near + position * (1 / far - 1 / near)
+    return 1 / (near + position * (far - near))
+
+
+def uniform_in_depth(planes: DepthGrid) -> bool:
+    """Whether the steps between planes are equal in metres (the paper's) and not in inverse depth (ours)."""
+    steps = planes.depths.diff(dim=-1)
+    return torch.allclose(steps, steps.mean(-1, keepdim=True).expand_as(steps), rtol=1e-4, atol=0)
 
 
 def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
@@ -65,26 +83,33 @@ def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
     |d' - d| / d = |u - u'| / u', makes far pixels count: a step there is more metres.
     """
     position, steps = true_position(sample), output.logits.shape[1] - 1
+    known = torch.isfinite(position)
+    position = position.where(known, 0)
+
+    def mean(values: Tensor, counted: Tensor = known) -> Tensor:
+        return (values * counted).sum() / counted.sum()
+
     error = (output.position - position).abs() * steps
     scale = output.scale * steps
-    likelihood = (error / scale + torch.log(scale)).mean()
-    coarse = ((output.coarse - position).abs() * steps).mean()
+    likelihood = mean(error / scale + torch.log(scale))
+    coarse = mean((output.coarse - position).abs() * steps)
     middle = position[:, 1::4, 1::4]  # one of the four pixels in the middle of each cell
-    entropy = plane_cross_entropy(output.logits[..., : middle.shape[1], : middle.shape[2]], middle)
+    logits = output.logits[..., : middle.shape[1], : middle.shape[2]]
+    entropy = mean(plane_cross_entropy(logits, middle), known[:, 1::4, 1::4])
     near, far = plane_ends(sample)
     inverse, true = (near + p * (far - near) for p in (output.position, position))
-    relative = ((inverse - true).abs() / torch.maximum(inverse, near / FARTHEST)).clamp_max(1).mean()
+    relative = mean(((inverse - true).abs() / torch.maximum(inverse, near / FARTHEST)).clamp_max(1))
     loss = likelihood + 0.1 * coarse + entropy + RELATIVE_WEIGHT * relative
     return loss, {
         "likelihood": likelihood,
         "coarse": coarse,
         "entropy": entropy,
         "relative": relative,
-        "error_planes": error.mean(),
+        "error_planes": mean(error),
     }
 
 
-def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:
+def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:  # B h w
     """Against a distribution on the two planes around the true position, B h w in 0..1."""
     last = logits.shape[1] - 1
     plane = position * last
@@ -93,13 +118,13 @@ def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:
     log = functional.log_softmax(logits, 1)
     first = log.gather(1, below[:, None].long())[:, 0]
     second = log.gather(1, below[:, None].long() + 1)[:, 0]
-    return -(first * (1 - share) + second * share).mean()
+    return -(first * (1 - share) + second * share)
 
 
 class SweepObjective:
     """(network, sample) -> loss and figures, for `training.loop.train`."""
 
-    def __init__(self, cost: str = "reblur") -> None:
+    def __init__(self, cost: str | Cost = "reblur") -> None:
         self.cost = cost
 
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
@@ -117,10 +142,11 @@ class SweepObjective:
 class PaperObjective:
     """The paper's loss (Eq. 12) on the farthest frame and its cost volume, for `training.loop.train`.
 
-    Positions 0..1 over the planes stand in place of metres: the same for every range, infinity included.
+    Positions 0..1 over the planes stand in place of metres: with the paper's planes, uniform in depth, they are metres
+    but for a factor; with ours they are the same for every range, infinity included.
     """
 
-    def __init__(self, cost: str = "paper") -> None:
+    def __init__(self, cost: str | Cost = "paper") -> None:
         self.cost = cost
 
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
@@ -129,7 +155,7 @@ class PaperObjective:
         loss = paper_loss(scales, position.clamp_min(1e-6), positions)
         with torch.no_grad():
             estimate = soft_argmin(scales[-1], positions)
-            error = (estimate - position).abs().mean() * (positions.shape[1] - 1)
+            error = (estimate - position).abs().nanmean() * (positions.shape[1] - 1)
             return loss, {"error_planes": error, "abs_rel": abs_rel(estimate, sample)}
 
     def read(self, network: Any, sample: Sample) -> Reading:
@@ -146,15 +172,9 @@ class PaperObjective:
         return frame, network(frame, volume), positions
 
 
-def depth_at(position: Tensor, sample: Sample) -> Tensor:
-    """Positions 0..1 over the planes, B H W, as metres."""
-    near, far = plane_ends(sample)
-    return 1 / (near + position * (far - near))
-
-
 @torch.no_grad()
 def abs_rel(position: Tensor, sample: Sample) -> Tensor:
     """Mean relative error of depth; both depths end at FARTHEST times the nearest plane."""
     limit = FARTHEST / plane_ends(sample)[0]
     estimate, truth = (torch.minimum(depth, limit) for depth in (depth_at(position, sample), sample.depth))
-    return ((estimate - truth).abs() / truth).mean()
+    return ((estimate - truth).abs() / truth).nanmean()

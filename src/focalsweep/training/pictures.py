@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.synthesis.sample import Sample, Source
 from focalsweep.training.loop import Pictures
-from focalsweep.training.objectives import PaperObjective, Reading, SweepObjective, plane_ends, true_position
+from focalsweep.training.objectives import PaperObjective, Reading, SweepObjective, depth_at, true_position
 
 STACKS = 4
 PANEL_PX = 240  # smaller pictures are enlarged, or their captions would not fit
@@ -38,15 +38,17 @@ def make_pictures(objective: PaperObjective | SweepObjective, source: Source) ->
 def panels(sample: Sample, reading: Reading, i: int) -> list[Panel]:
     """Stack number `i`: a frame, what the network reads beside the costs, depth true and estimated, error, scale.
 
-    Depth is coloured in equal steps of inverse depth over what is in sight, near red and far blue; errors and scales
+    Depth is coloured in equal steps between planes over what is in sight, near red and far blue; errors and scales
     in steps between planes.
     """
     steps = sample.planes.count - 1
     truth, estimate = true_position(sample)[i], reading.position[i].float()
-    first, last = truth.min(), truth.max()
+    known = truth[torch.isfinite(truth)]
+    first, last = known.min(), known.max()
+    truth = truth.where(torch.isfinite(truth), first)
     span = (last - first).clamp_min(1 / steps)
-    near, far = (inverse[i].item() for inverse in plane_ends(sample))
-    nearest, farthest = (_metres(near + end.item() * (far - near)) for end in (first, first + span))
+    ends = torch.stack([first, first + span]).expand(len(sample.depth), 1, 2)
+    nearest, farthest = (_metres(depth) for depth in depth_at(ends, sample)[i, 0].tolist())
     stack = sample.stack.as_batch()
     frame = stack.frame_count // 2
     result = [
@@ -93,5 +95,5 @@ def in_colour(
     return torch.from_numpy(table).float()[index].movedim(-1, 0)
 
 
-def _metres(inverse_depth: float) -> str:
-    return f"{1 / inverse_depth:.3g} m" if inverse_depth > 1e-6 else "infinity"
+def _metres(depth: float) -> str:
+    return f"{depth:.3g} m" if depth < 1e6 else "infinity"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.console import Console
@@ -12,9 +12,10 @@ from torch import nn
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.model.weights import fill_shipped
-from focalsweep.synthesis.generator import make_source, read_generator_config
+from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
+from focalsweep.training.data import make_sources
 from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
@@ -37,7 +38,17 @@ def fill_from(network: nn.Module, config: TrainingConfig) -> None:
 
 
 def build_objective(config: TrainingConfig) -> PaperObjective | SweepObjective:
-    return PaperObjective(config.cost) if config.network == "papernet" else SweepObjective(config.cost)
+    cost = build_cost(config)
+    return PaperObjective(cost) if config.network == "papernet" else SweepObjective(cost)
+
+
+def build_cost(config: TrainingConfig) -> Cost:
+    kind = PaperCost if config.cost == "paper" else ReblurCost
+    known = [key.name for key in dataclasses.fields(kind)]
+    for name in config.cost_options:
+        if name not in known:
+            raise ValueError(f"cost_options has no key {name!r}: it is one of {', '.join(known)}")
+    return kind(**config.cost_options)
 
 
 def run_training(
@@ -48,25 +59,23 @@ def run_training(
     resume: bool = False,
     time_limit_minutes: float | None = None,
     textures: Path | None = None,
+    data: Path | None = None,
     console: Console | None = None,
 ) -> Outcome:
-    """Train as the config says; `textures` is a folder of pictures that join the procedural ones."""
+    """Train as the config says; `textures` is a folder of pictures that join the procedural ones, `data` a dataset."""
     config = read_config(path)
-    if config.image_size[0] != config.image_size[1]:
-        raise ValueError(f"{path}: the generator's pictures are square, but image_size is {list(config.image_size)}")
-    data: dict[str, Any] = {"size": config.image_size[0], "planes": config.planes, **config.data}
-    if textures:
-        data["texture_folder"] = str(textures)
-    training = read_generator_config({**data, "held_out": False})
-    validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    try:
+        training_source, validation_source = make_sources(config, textures, data, device)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     network = build_network(config)
     if not resume:
         fill_from(network, config)
-    objective, validation_source = build_objective(config), make_source(validation)
+    objective = build_objective(config)
     return train(
         config,
         network,
-        make_source(training),
+        training_source,
         objective,
         output_folder,
         validation_source=validation_source,

@@ -17,6 +17,7 @@ from focalsweep.training.objectives import (
     sweep_loss,
     true_position,
 )
+from focalsweep.types import DepthGrid
 
 CPU = torch.device("cpu")
 
@@ -36,8 +37,8 @@ def test_cross_entropy_of_a_certain_answer_is_zero_and_of_a_flat_one_log_d() -> 
     position = torch.full((1, 2, 2), 3 / 7)
     certain = torch.full((1, 8, 2, 2), -60.0)
     certain[:, 3] = 60.0
-    assert plane_cross_entropy(certain, position).item() == pytest.approx(0, abs=1e-4)
-    assert plane_cross_entropy(torch.zeros(1, 8, 2, 2), position).item() == pytest.approx(
+    assert plane_cross_entropy(certain, position).mean().item() == pytest.approx(0, abs=1e-4)
+    assert plane_cross_entropy(torch.zeros(1, 8, 2, 2), position).mean().item() == pytest.approx(
         torch.tensor(8.0).log().item()
     )
 
@@ -103,3 +104,27 @@ def test_the_paper_objective_learns_too(sample: Sample) -> None:
     print(f"paper loss: {losses[0]:.3f} at the start, {losses[-1]:.3f} after 15 steps")
     assert losses[-1] < 0.6 * losses[0]
     assert set(figures) == {"error_planes", "abs_rel"}
+
+
+def test_positions_among_planes_uniform_in_depth(sample: Sample) -> None:
+    planes = DepthGrid.uniform_in_depth(0.1, 3.0, 30)
+    depth = torch.full_like(sample.depth, 0.1 + 2.9 * 0.25)
+    even = Sample(sample.stack, planes, depth)
+    torch.testing.assert_close(true_position(even), torch.full_like(depth, 0.25))
+    torch.testing.assert_close(depth_at(true_position(even), even), depth)
+
+
+def test_unknown_depth_counts_nowhere(sample: Sample) -> None:
+    """A batch whose lower half is unknown has the loss of its upper half alone."""
+    half = sample.depth.shape[1] // 2
+    depth = sample.depth.clone()
+    depth[:, half:] = torch.nan
+    position = (true_position(sample) + 0.05).clamp(0, 1).requires_grad_()
+    logits = torch.zeros(len(depth), sample.planes.count, depth.shape[1] // 4, depth.shape[2] // 4)
+    output = SweepOutput(logits, position, position, torch.full_like(position, 0.1))
+    loss, figures = sweep_loss(output, Sample(sample.stack, sample.planes, depth))
+    loss.backward()
+    assert position.grad is not None
+    assert not position.grad[:, half:].any() and torch.isfinite(position.grad).all()
+    expected = (position - true_position(sample)).abs()[:, :half].mean() * (sample.planes.count - 1)
+    torch.testing.assert_close(figures["error_planes"], expected)

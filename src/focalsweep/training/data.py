@@ -1,0 +1,102 @@
+"""Where a run's batches come from: the generator, or a dataset of stacks with depth; a part of each only validates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from focalsweep.datasets.defocusnet import DefocusNet
+from focalsweep.datasets.item import Item
+from focalsweep.datasets.nyu import Nyu
+from focalsweep.datasets.source import PAPER_SCALES, ItemsConfig, make_item_source
+from focalsweep.optics.light import srgb_to_linear
+from focalsweep.synthesis.generator import make_source, read_generator_config
+from focalsweep.synthesis.sample import Sample, Source
+from focalsweep.training.config import TrainingConfig
+
+VALIDATION_EVERY = 10  # of a dataset's training stacks, one in ten only validates; test stacks are never touched
+KINDS = ("generator", "defocusnet", "nyu")
+
+
+def make_sources(
+    config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device
+) -> tuple[Source, Source]:
+    """For training and for validation, as `[data]` of the config says; `folder` holds the dataset."""
+    data = dict(config.data)
+    kind = data.pop("kind", "generator")
+    if kind not in KINDS:
+        raise ValueError(f"[data] kind must be one of {', '.join(KINDS)}, but is {kind!r}")
+    if kind == "generator":
+        return _generator_sources(config, data, textures)
+    if folder is None:
+        raise ValueError(f"[data] asks for the stacks of {kind}: give their folder with --data")
+    items: Sequence[Item]
+    if kind == "nyu":
+        items = Nyu(_training_part(folder), device=device)
+    else:
+        items = DefocusNet(_training_part(folder), "all" if (folder / "train").is_dir() else "train")
+    training = _read_items_config(config, data)
+    validation = replace(training, turns=False, seed=training.seed + 1)
+    sources = make_item_source(_Every(items, False), training), make_item_source(_Every(items, True), validation)
+    if kind == "nyu" and config.cost == "paper":
+        return _displayed(sources[0]), _displayed(sources[1])
+    return sources
+
+
+def as_displayed(sample: Sample) -> Sample:
+    """Display-encoded values that stood as light (a blur of them adds up in them), as the light that they encode.
+
+    The paper's cost and networks encode light for display: so they see the values themselves.
+    """
+    return replace(sample, stack=sample.stack.with_images(srgb_to_linear(sample.stack.images)))
+
+
+def _displayed(source: Source) -> Source:
+    return lambda step, batch_size, device: as_displayed(source(step, batch_size, device))
+
+
+def _generator_sources(config: TrainingConfig, data: dict[str, Any], textures: Path | None) -> tuple[Source, Source]:
+    if config.image_size[0] != config.image_size[1]:
+        raise ValueError(f"the generator's pictures are square, but image_size is {list(config.image_size)}")
+    data = {"size": config.image_size[0], "planes": config.planes, **data}
+    if textures:
+        data["texture_folder"] = str(textures)
+    training = read_generator_config({**data, "held_out": False})
+    validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    return make_source(training), make_source(validation)
+
+
+def _training_part(folder: Path) -> Path:
+    return folder / "train" if (folder / "train").is_dir() else folder
+
+
+def _read_items_config(config: TrainingConfig, data: dict[str, Any]) -> ItemsConfig:
+    known = {key.name for key in fields(ItemsConfig)} - {"size", "planes"}
+    for key in data:
+        if key not in known:
+            raise ValueError(f"[data] has no key {key!r}: it is one of kind, {', '.join(sorted(known))}")
+    if data.get("scales") == "paper":
+        data["scales"] = PAPER_SCALES
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return ItemsConfig(size=config.image_size[0], planes=config.planes, **values)
+
+
+class _Every(Sequence[Item]):
+    """The items that validate (every tenth), or the others."""
+
+    def __init__(self, items: Sequence[Item], validates: bool) -> None:
+        last = VALIDATION_EVERY - 1
+        self._items = items
+        self._places = [i for i in range(len(items)) if (i % VALIDATION_EVERY == last) == validates]
+        if not self._places:
+            raise ValueError(f"{len(items)} stacks are too few to train and to validate on: give {VALIDATION_EVERY}")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[self._places[index]]
