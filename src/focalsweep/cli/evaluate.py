@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from focalsweep.evaluation import generated
+from focalsweep.cli.methods import method_of, method_of_run
+from focalsweep.evaluation import generated, stacks
 from focalsweep.evaluation.environment import describe
-from focalsweep.evaluation.generated import Reader
-from focalsweep.model.weights import load_network
-from focalsweep.sweep.argmin import find_minimum
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.checkpoint import read_checkpoint, restore
-from focalsweep.training.objectives import SweepObjective, depth_at, swept
-from focalsweep.training.run import build_network, build_objective
 
-PROTOCOLS: dict[str, Callable[..., dict[str, Any]]] = {
+ON_GENERATED: dict[str, Callable[..., dict[str, Any]]] = {
     "generator": generated.evaluate_generator,
+    "stack-size": partial(generated.evaluate_generator, frame_counts=(2, 3, 4, 5, 6, 7, 8), protocol="stack-size"),
     "cameras": generated.evaluate_cameras,
+}
+ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "defocusnet": stacks.evaluate_defocusnet,
+    "focus-split": stacks.evaluate_focus_split,
+    "nyu": stacks.evaluate_nyu,
 }
 
 
@@ -29,6 +30,7 @@ def run_protocol(
     methods: list[str],
     checkpoints: list[Path],
     textures: Path | None,
+    data: Path | None,
     device: torch.device,
     quick: bool,
     say: Callable[[str], None],
@@ -37,50 +39,25 @@ def run_protocol(
 
     A network that several runs trained is told apart by their folders.
     """
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"no protocol is called {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
-    readers = {name: reader_of(name, device) for name in methods}
+    if protocol not in ON_GENERATED | ON_STACKS:
+        names = ", ".join(ON_GENERATED | ON_STACKS)
+        raise ValueError(f"no protocol is called {protocol!r}: it is one of {names}")
+    if protocol in ON_STACKS and data is None:
+        raise ValueError(f"the protocol {protocol} measures on a dataset: give its folder with --data")
+    compared = {name: method_of(name, device) for name in methods}
     trained = {}
     for folder in checkpoints:
-        name, reader, about = reader_of_run(folder, device)
-        if name in readers:
+        name, method, about = method_of_run(folder, device)
+        if name in compared:
             name = f"{name}, {folder}"
-        readers[name], trained[name] = reader, about
+        compared[name], trained[name] = method, about
+    share = 0.1 if quick else 1.0
+    about = {"quick": quick, "trained": trained}
     with torch.no_grad():
-        result = PROTOCOLS[protocol](readers, str(textures or ""), device, say, 0.1 if quick else 1.0)
-    data = {"textures": "procedural and pictures" if textures else "procedural", "quick": quick, "trained": trained}
-    return {**describe(device, generated.SEED), **data, **result}
-
-
-def reader_of(name: str, device: torch.device) -> Reader:
-    """ "argmin" and "argmin-paper" are the lowest costs; "sweep" is the shipped network."""
-    if name in ("argmin", "argmin-paper"):
-        return lambda sample: _lowest(sample, "paper" if name == "argmin-paper" else "reblur")
-    if name != "sweep":
-        raise ValueError(f"no method is called {name!r}: it is one of argmin, argmin-paper, sweep")
-    network, objective = load_network("sweepnet", device), SweepObjective()
-    return lambda sample: depth_at(objective.read(network, sample).position.float(), sample)
-
-
-def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict[str, Any]]:
-    """The averaged network of a training run's folder, its name and how long it was trained."""
-    checkpoint = read_checkpoint(folder / "checkpoint.pt")
-    config = checkpoint.config
-    network = build_network(config)
-    restore(network, checkpoint.ema, folder)
-    network = network.to(device).eval()
-    objective = build_objective(config)
-
-    def read(sample: Sample) -> torch.Tensor:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
-            position = objective.read(network, sample).position
-        return depth_at(position.float(), sample)
-
-    about = {"steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size}
-    return f"{config.network} + {config.cost}", read, about
-
-
-def _lowest(sample: Sample, cost: str) -> torch.Tensor:
-    volume = swept(sample, cost)
-    planes = sample.planes.as_batch(len(volume))
-    return 1 / find_minimum(volume, planes).inverse_depth
+        if protocol in ON_STACKS:
+            result = ON_STACKS[protocol](compared, data, device, say, share)
+        else:
+            readers = {name: method.read for name, method in compared.items()}
+            result = ON_GENERATED[protocol](readers, str(textures or ""), device, say, share)
+            about["textures"] = "procedural and pictures" if textures else "procedural"
+    return {**describe(device, generated.SEED), **about, **result}

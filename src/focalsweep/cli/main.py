@@ -65,9 +65,11 @@ def train(
 
 @app.command()
 def evaluate(
-    protocol: Annotated[str, typer.Argument(help="generator, or cameras.")],
+    protocol: Annotated[
+        str, typer.Argument(help="generator, stack-size, cameras; with --data defocusnet, focus-split, nyu.")
+    ],
     methods: Annotated[
-        str, typer.Option(help="Names with commas between: argmin, argmin-paper, sweep.")
+        str, typer.Option(help="Names with commas between: argmin, argmin-paper, sweep, argmin-fixed, sweep-fixed.")
     ] = "argmin,argmin-paper,sweep",
     run: Annotated[
         list[Path] | None, typer.Option(help="Folder of a training run whose network is measured too; may be repeated.")
@@ -75,19 +77,28 @@ def evaluate(
     textures: Annotated[
         Path | None, typer.Option(help="Folder of pictures whose held-out ones join the procedural textures.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the dataset, for protocols on one.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="JSON file for the result; its tables go beside it.")
+    ] = None,
     device: Device = "auto",
-    quick: Annotated[bool, typer.Option("--quick", help="A small part of the data.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
 ) -> None:
     """Measure methods on a protocol: all of them on the same data, in one run.
 
     Example: focalsweep evaluate generator --methods argmin,sweep -o generator.json
+
+    Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
     """
     from focalsweep.cli.evaluate import run_protocol
+    from focalsweep.evaluation.tables import write_tables
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    record = run_protocol(protocol, names, run or [], textures, find_device(device), quick, console.print)
+    record = run_protocol(protocol, names, run or [], textures, data, find_device(device), quick, console.print)
     write_record(record, output)
+    if output and "table" in record:
+        for path in write_tables(record, output):
+            print(path)
 
 
 @bench.command()

@@ -108,6 +108,14 @@ def with_frames(item: Item, frames: Sequence[int] | None) -> Item:
     return replace(item, stack=picked)
 
 
+def as_displayed(sample: Sample) -> Sample:
+    """Display-encoded values that stood as light (a blur of them adds up in them), as the light that they encode.
+
+    The paper's cost and networks encode light for display: so they see the values themselves.
+    """
+    return replace(sample, stack=sample.stack.with_images(srgb_to_linear(sample.stack.images)))
+
+
 def stacked(stacks: Sequence[FocalStack]) -> FocalStack:
     """Stacks of one size and number of frames as a batch; each keeps its camera."""
     _check_alike(stacks)

@@ -1,6 +1,7 @@
 """Protocols on generated scenes that no training saw: other seeds, other textures.
 
 `generator`: 200 stacks of 2, 3, 5 and 8 frames at two noise levels, errors also by blur and by texture.
+`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 7).
 `cameras`: the same scenes through ten lenses from a phone's to a portrait lens's.
 """
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from focalsweep.evaluation.methods import Reader
 from focalsweep.evaluation.metrics import ErrorSums, error_sums
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.argmin import focused_picture
@@ -23,8 +25,6 @@ from focalsweep.sweep.volume import plane_position
 from focalsweep.synthesis.generator import GeneratorConfig, make_source
 from focalsweep.synthesis.sample import Sample
 
-Reader = Callable[[Sample], Tensor]
-"""A method under test: a batch of stacks with their planes -> depth B H W in metres."""
 Say = Callable[[str], None]
 
 FRAMES = (2, 3, 5, 8)
@@ -54,14 +54,21 @@ CAMERA_SCENES = 40
 
 
 def evaluate_generator(
-    readers: dict[str, Reader], textures: str, device: torch.device, say: Say, share: float = 1.0
+    readers: dict[str, Reader],
+    textures: str,
+    device: torch.device,
+    say: Say,
+    share: float = 1.0,
+    frame_counts: tuple[int, ...] | None = None,
+    protocol: str = "generator",
 ) -> dict[str, Any]:
     """Every method on the same stacks; `share` below 1 takes fewer of them."""
+    frame_counts = frame_counts or FRAMES
     sums: dict[tuple[str, ...], ErrorSums] = defaultdict(ErrorSums)
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
-    for frames in FRAMES:
+    for frames in frame_counts:
         for noise in NOISE:
-            number = FRAMES.index(frames) * len(NOISE) + NOISE.index(noise)
+            number = frame_counts.index(frames) * len(NOISE) + NOISE.index(noise)
             config = replace(
                 DATA,
                 seed=SEED + 10 * number,
@@ -80,7 +87,7 @@ def evaluate_generator(
                         sums[name, group] += error_sums(depth, truth, pixels)
             say(f"{frames} frames, noise {noise:g}: done")
     rows = [{"method": name, "group": group, **total.means()} for (name, group), total in sums.items()]
-    return {"protocol": "generator", "stacks": stacks * len(FRAMES) * len(NOISE), "rows": rows}
+    return {"protocol": protocol, "stacks": stacks * len(frame_counts) * len(NOISE), "rows": rows}
 
 
 def evaluate_cameras(

@@ -12,10 +12,9 @@ import torch
 from focalsweep.datasets.defocusnet import DefocusNet
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import Nyu
-from focalsweep.datasets.source import PAPER_SCALES, ItemsConfig, make_item_source
-from focalsweep.optics.light import srgb_to_linear
+from focalsweep.datasets.source import PAPER_SCALES, ItemsConfig, as_displayed, make_item_source
 from focalsweep.synthesis.generator import make_source, read_generator_config
-from focalsweep.synthesis.sample import Sample, Source
+from focalsweep.synthesis.sample import Source
 from focalsweep.training.config import TrainingConfig
 
 VALIDATION_EVERY = 10  # of a dataset's training stacks, one in ten only validates; test stacks are never touched
@@ -45,14 +44,6 @@ def make_sources(
     if kind == "nyu" and config.cost == "paper":
         return _displayed(sources[0]), _displayed(sources[1])
     return sources
-
-
-def as_displayed(sample: Sample) -> Sample:
-    """Display-encoded values that stood as light (a blur of them adds up in them), as the light that they encode.
-
-    The paper's cost and networks encode light for display: so they see the values themselves.
-    """
-    return replace(sample, stack=sample.stack.with_images(srgb_to_linear(sample.stack.images)))
 
 
 def _displayed(source: Source) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,14 +163,35 @@ class PaperObjective:
         picture, scales, positions = self._scales(network, sample)
         return Reading(picture, soft_argmin(scales[-1], positions), None)
 
+    def read_windows(
+        self,
+        network: Any,
+        sample: Sample,  # of one stack
+        windows: Sequence[tuple[int, int]],  # top, left
+        size: int,
+    ) -> Tensor:  # N size size
+        """Positions in windows whose costs are those of the whole picture, as the paper measures on NYU."""
+        maps = torch.cat(self._inputs(sample), 1)[0]  # 3 + D H W
+        cut = torch.stack([maps[:, top : top + size, left : left + size] for top, left in windows])
+        scales = network(cut[:, :3], cut[:, 3:])
+        return soft_argmin(scales[-1], _even_positions(cut[:, 3:]))
+
     def _scales(self, network: Any, sample: Sample) -> tuple[Tensor, list[Tensor], Tensor]:
         """The farthest frame in sRGB, probabilities, coarse to fine, and the planes' positions B D."""
+        frame, volume = self._inputs(sample)
+        return frame, network(frame, volume), _even_positions(volume)
+
+    def _inputs(self, sample: Sample) -> tuple[Tensor, Tensor]:
+        """The farthest frame in sRGB, B 3 H W, and the cost volume."""
         with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
             volume = swept(sample, self.cost)
             farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
             frame = linear_to_srgb(sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest])
-        positions = torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(volume), -1)
-        return frame, network(frame, volume), positions
+        return frame, volume
+
+
+def _even_positions(volume: Tensor) -> Tensor:  # B D
+    return torch.linspace(0, 1, volume.shape[1], device=volume.device).expand(len(volume), -1)
 
 
 @torch.no_grad()
