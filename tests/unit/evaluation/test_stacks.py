@@ -1,0 +1,143 @@
+"""Protocols on datasets: what is counted, what methods are shown, and the tables that come of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from focalsweep import DepthGrid, linear_to_srgb
+from focalsweep.evaluation import stacks
+from focalsweep.evaluation.methods import Method
+from focalsweep.evaluation.tables import table_of
+from focalsweep.synthesis.sample import Sample
+from tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
+from tests.unit.datasets.test_nyu import picture, write_folder
+
+tifffile = pytest.importorskip("tifffile")
+CPU = torch.device("cpu")
+PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 8)
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    folder = tmp_path / "test"
+    folder.mkdir()
+    for stack in range(2):
+        for frame in range(5):
+            tifffile.imwrite(folder / f"{stack:06d}_{frame:02d}All.tif", codes(stack, frame), photometric="rgb")
+        write_exr(folder / f"{stack:06d}Dpt.exr", true_depth(stack))
+    return tmp_path
+
+
+@pytest.fixture
+def nyu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(stacks, "CROPS", ((2, 3), (5, 9)))
+    monkeypatch.setattr(stacks, "CROP_PX", 12)
+    for number in (3, 8):
+        steps = np.random.default_rng(number).integers(20, 250, (24, 32)).astype(np.uint8)
+        write_folder(tmp_path / "nyu", number, picture(number), steps)
+    return tmp_path / "nyu"
+
+
+def times(factor: float, **more: bool) -> Method:
+    """A method that knows the truth and errs by a factor."""
+    return Method(lambda sample: sample.depth * factor, lambda _: PLANES, **more)  # type: ignore[arg-type]
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def test_a_known_error_at_every_scale(benchmark: Path) -> None:
+    record = stacks.evaluate_defocusnet({"low": times(0.9), "right": times(1.0)}, benchmark, CPU, quiet)
+    assert record["stacks"] == 2
+    assert {row["scale"] for row in record["rows"]} == {"1", "3", "5", "7", "9"}
+    for row in record["rows"]:
+        assert row["abs_rel"] == pytest.approx(0.1 if row["method"] == "low" else 0, abs=1e-5)
+    depths = [np.minimum(true_depth(i).astype(np.float64), 3) for i in range(2)]
+    expected = np.mean([np.sqrt(np.mean(np.minimum(3, 3 * d) ** 2)) * 0.1 for d in depths])
+    (row,) = [r for r in record["rows"] if r["method"] == "low" and r["scale"] == "3"]
+    assert row["rmse"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_scaled_stacks_keep_their_blur(benchmark: Path) -> None:
+    seen = []
+
+    def read(sample: Sample) -> torch.Tensor:
+        seen.append(sample.stack)
+        return sample.depth
+
+    stacks.evaluate_defocusnet({"eye": Method(read, lambda _: PLANES)}, benchmark, CPU, quiet)
+    first, third = seen[0], seen[1]
+    assert torch.allclose(third.focus_distances, 3 * first.focus_distances)
+    assert third.images.equal(first.images)
+
+
+def test_the_split_shows_the_two_other_frames(benchmark: Path) -> None:
+    seen = []
+
+    def read(sample: Sample) -> torch.Tensor:
+        seen.append(sample.stack.focus_distances.tolist())
+        return sample.depth
+
+    record = stacks.evaluate_focus_split({"eye": Method(read, lambda _: PLANES)}, benchmark, CPU, quiet)
+    assert seen == [[[0.15, 0.7]], [[0.15, 0.7]]]
+    assert record["rows"][0]["rmse"] == 0
+
+
+def test_estimates_end_where_the_dataset_does(benchmark: Path) -> None:
+    record = stacks.evaluate_focus_split({"far": times(100.0)}, benchmark, CPU, quiet)
+    depths = [np.minimum(true_depth(i).astype(np.float64), 3) for i in range(2)]
+    assert record["rows"][0]["mae"] == pytest.approx(np.mean([np.mean(3 - d) for d in depths]), rel=1e-4)
+
+
+def test_nyu_counts_windows_raw_and_rescaled(nyu: Path) -> None:
+    record = stacks.evaluate_nyu({"half": times(0.5)}, nyu, CPU, quiet)
+    rows = {row["rescaling"]: row for row in record["rows"]}
+    assert rows["raw"]["pictures"] == 4
+    assert rows["raw"]["abs_rel"] == pytest.approx(0.5)
+    assert rows["median"]["abs_rel"] == pytest.approx(0, abs=1e-6)
+    assert rows["raw"]["sc_inv"] == pytest.approx(0, abs=1e-4)
+
+
+def test_methods_for_displayed_values_see_the_codes(nyu: Path) -> None:
+    seen: dict[str, torch.Tensor] = {}
+
+    def eye(name: str, displayed: bool) -> Method:
+        def read(sample: Sample) -> torch.Tensor:
+            seen.setdefault(name, sample.stack.images)
+            return sample.depth
+
+        return Method(read, lambda _: PLANES, displayed=displayed)
+
+    stacks.evaluate_nyu({"light": eye("light", False), "codes": eye("codes", True)}, nyu, CPU, quiet)
+    assert torch.allclose(linear_to_srgb(seen["codes"]), seen["light"], atol=1e-5)
+    assert not torch.allclose(seen["codes"], seen["light"], atol=0.01)
+
+
+def test_windows_are_read_by_methods_that_can(nyu: Path) -> None:
+    def read_windows(sample: Sample, windows: object, size: int) -> torch.Tensor:
+        assert windows == ((2, 3), (5, 9)) and size == 12
+        return torch.stack([sample.depth[0, top : top + 12, left : left + 12] for top, left in windows])  # type: ignore[attr-defined]
+
+    method = replace(times(0.1), read_windows=read_windows)
+    record = stacks.evaluate_nyu({"windows": method}, nyu, CPU, quiet)
+    assert record["rows"][0]["mae"] == 0
+
+
+def test_a_share_is_spread_over_all(nyu: Path) -> None:
+    assert stacks.evaluate_nyu({"right": times(1.0)}, nyu, CPU, quiet, share=0.5)["pictures"] == 1
+
+
+def test_tables_show_the_papers_figures_beside(benchmark: Path, nyu: Path) -> None:
+    methods = {"a": times(1.1), "b": times(1.2)}
+    for record, figures in (
+        (stacks.evaluate_defocusnet(methods, benchmark, CPU, quiet), ("0.239", "0.403")),
+        (stacks.evaluate_focus_split(methods, benchmark, CPU, quiet), ("0.242", "0.299")),
+        (stacks.evaluate_nyu(methods, nyu, CPU, quiet), ("0.186", "0.029", "1/0.3 m")),
+    ):
+        text = table_of(record).markdown()
+        assert all(figure in text for figure in figures)
+        assert "not ours" in text and table_of(record).latex().startswith("\\begin{tabular}")
