@@ -171,13 +171,9 @@ def _settings_lines(config: RenderConfig, libraries: dict[str, Library]) -> Iter
     )
     for split, library in libraries.items():
         digest = hashlib.sha256("\n".join((*library.objects, *library.textures, *library.skies)).encode()).hexdigest()
-        yield from (
-            "",
-            f"[library.{split}]",
-            f"objects = {len(library.objects)}",
-            f"textures = {len(library.textures)}",
-        )
-        yield from (f"skies = {len(library.skies)}", f'names_sha256 = "{digest}"')
+        yield from ("", f"[library.{split}]")
+        yield from (f"{kind} = {len(getattr(library, kind))}" for kind in ("objects", "textures", "skies"))
+        yield f'names_sha256 = "{digest}"'
 
 
 def _differences(old: Any, new: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -281,7 +277,7 @@ def write_sheet(output: Path, config: RenderConfig, stacks: list[Stack]) -> None
     y = below + 6
     for stack in shown:
         pictures, depth = stack_paths(output, stack, frames)
-        share = (1 / config.near - 1 / read_depth(depth)) / (1 / config.near - 1 / config.far)
+        share = np.log(read_depth(depth) / config.near) / np.log(config.far / config.near)
         coloured = matplotlib.colormaps["turbo_r"](np.clip(share, 0, 1))[..., :3]
         panels = [*(_read_tiff(path) for path in pictures), np.rint(255 * coloured).astype(np.uint8)]
         for x, pixels in zip(lefts, panels, strict=True):

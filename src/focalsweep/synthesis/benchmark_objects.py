@@ -163,9 +163,8 @@ def read_texture(folder: Path, name: str) -> Pixels:
     path = folder / f"{name}.jpg"
     part = read_picture(path)[y0:y1, x0:x1]
     if min(part.shape[:2]) < LEAST_TEXTURE_PX:
-        raise ValueError(
-            f"{path}: its box in index.csv holds {part.shape[1]} x {part.shape[0]} px, too few: correct it"
-        )
+        size = f"{part.shape[1]} x {part.shape[0]}"
+        raise ValueError(f"{path}: its box in index.csv has {size} px, not {LEAST_TEXTURE_PX} a side: correct it")
     return np.ascontiguousarray(part)
 
 
@@ -183,12 +182,12 @@ def read_picture(path: Path) -> Pixels:
 def procedural_texture(name: str) -> Pixels:
     linear = procedural(np.random.default_rng([271, int(name.rsplit("_", 1)[1])]))
     encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 1e-9) ** (1 / 2.4) - 0.055)
-    return np.rint(255 * np.clip(encoded, 0, 1)).astype(np.uint8)
+    return np.asarray(np.rint(255 * np.clip(encoded, 0, 1)), np.uint8)
 
 
 @lru_cache(maxsize=PROCEDURAL_OBJECTS)
 def procedural_mesh(name: str) -> Mesh:
-    """A box, a ball (an ellipsoid with bumps), a bent sheet, or a can (turned about its axis), of random proportions."""
+    """A box, a ball (an ellipsoid with bumps), a bent sheet, or a can, of random proportions."""
     kind, number = name.rsplit("_", 1)
     makers: dict[str, Callable[[Rng], tuple[Array, Array, Any]]] = {
         "box": _box,
@@ -213,15 +212,13 @@ def _grid(points: Array) -> tuple[Array, Array, Any]:
 def _box(rng: Rng) -> tuple[Array, Array, Any]:
     half = rng.uniform(0.25, 1.0, 3)
     square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    vertices, uv, faces = [], [], []
+    vertices: list[Array] = []
+    uv, faces = [], []
     for axis in range(3):
         for side in (-1, 1):
             corners = np.empty((4, 3))
-            corners[:, axis], corners[:, (axis + 1) % 3], corners[:, (axis + 2) % 3] = (
-                side,
-                side * square[:, 0],
-                square[:, 1],
-            )
+            corners[:, axis], corners[:, (axis + 1) % 3] = side, side * square[:, 0]
+            corners[:, (axis + 2) % 3] = square[:, 1]
             faces += [[4 * len(vertices) + i for i in face] for face in ((0, 1, 2), (0, 2, 3))]
             vertices.append(corners * half)
             uv.append((square + 1) / 2)
@@ -247,8 +244,5 @@ def _can(rng: Rng) -> tuple[Array, Array, Any]:
     radii = np.concatenate([[0, 0.98], rng.uniform(0.6, 1.0, 1).repeat(2), [0.98 * rng.uniform(0.5, 1), 0]])
     heights = np.array([-1, -1, -0.97, 0.9, 1, 1]) * rng.uniform(0.6, 1.8)
     angle = np.linspace(0, 2 * np.pi, 49)
-    points = [
-        np.stack([r * np.cos(angle), r * np.sin(angle), np.full(49, z)], -1)
-        for r, z in zip(radii, heights, strict=True)
-    ]
-    return _grid(np.stack(points))
+    rings = [np.stack([r * np.cos(angle), r * np.sin(angle), 0 * angle], -1) for r in radii]
+    return _grid(np.stack(rings) + heights[:, None, None] * [0, 0, 1])

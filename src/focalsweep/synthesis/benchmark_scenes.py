@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 Rng = np.random.Generator
 
 MOST_TRIES = 30
-NEAR_MARGIN = 1.15  # nothing stands nearer than this times the near end of the depth range
+NEAR_MARGIN = 1.04  # nothing stands nearer than this times the near end of the depth range
 DESIGN_FAR = 3.0  # metres: lengths of a room below are for this range, and scale with it
 
 
@@ -97,9 +97,9 @@ class Scene:
 
     @property
     def textures(self) -> list[str]:
-        """Names of all textures of the library in sight or not, in order of use."""
-        used = [part.material.texture for part in (*self.planes, *self.things)]
-        return sorted({name for name in used if name})
+        """Names of the library's textures on anything, in sight or not."""
+        materials = [plane.material for plane in self.planes] + [thing.material for thing in self.things]
+        return sorted({material.texture for material in materials if material.texture})
 
 
 def draw_scene(rng: Rng, library: Library, view: View) -> Scene:
@@ -111,7 +111,7 @@ def draw_scene(rng: Rng, library: Library, view: View) -> Scene:
     height = unit * _log_uniform(rng, *{"table": (0.14, 0.55), "room": (0.35, 1.0), "mid-air": (0.3, 1.0)}[kind])
     # The lowest ray of the picture must not meet the table before the near end of the range.
     reach = abs(axes[2, 2]) + (view.half_height + view.half_width * abs(math.sin(math.radians(roll_deg))))
-    height = max(height, 1.1 * NEAR_MARGIN * view.near * reach)
+    height = max(height, 1.2 * NEAR_MARGIN * view.near * reach)
     planes, edge = draw_room(rng, library, view, kind, math.radians(pitch_deg), height, unit)
     things = draw_things(rng, library, view, axes, planes, kind, height, edge)
     lamps = [draw_lamp(rng, view, axes, planes) for _ in range(rng.integers(1, 3))]
@@ -132,7 +132,7 @@ def draw_room(
     rng: Rng, library: Library, view: View, kind: str, pitch: float, height: float, unit: float
 ) -> tuple[list[Plane], float]:
     """Walls, floor and table, and how far the table reaches (y)."""
-    back = unit * rng.uniform(*{"table": (1.0, 3.1), "room": (1.7, 3.5), "mid-air": (0.8, 3.2)}[kind])
+    back = unit * rng.uniform(*{"table": (1.0, 3.1), "room": (1.7, 3.4), "mid-air": (0.7, 3.2)}[kind])
     yaw = math.radians(rng.uniform(-30, 30))
     large = 6 * unit
     across = 2 * view.half_width
@@ -141,7 +141,7 @@ def draw_room(
         """An upright plane turned about z, 0 faces the camera; the sky shines in over its top."""
         right = np.array([math.cos(facing), math.sin(facing), 0.0])
         tile = across * float(np.linalg.norm(centre)) * _log_uniform(rng, 0.25, 0.9)
-        middle, half = centre + [0, 0, (top - large) / 2], (top + large) / 2
+        middle, half = centre + np.array([0, 0, (top - large) / 2]), (top + large) / 2
         return Plane(middle, right, np.array([0.0, 0, 1]), (large, half), tile, draw_material(rng, library, 0.12))
 
     def flat(level: float, end: float, tile: float) -> Plane:
@@ -172,16 +172,18 @@ def draw_room(
 def draw_things(
     rng: Rng, library: Library, view: View, axes: Array, planes: list[Plane], kind: str, height: float, edge: float
 ) -> list[Thing]:
-    """Objects at all depths, none through another, a wall or the camera; few close ones, or they would hide the rest."""
+    """Objects at all depths, none through another, a wall or the camera; few close ones, which hide the rest."""
     things: list[Thing] = []
-    count = int(rng.integers(9, 23))
-    standing = {"table": 0.8, "room": 0.6, "mid-air": 0.0}[kind]
+    count = int(rng.integers(12, 27))
+    standing = {"table": 0.65, "room": 0.55, "mid-air": 0.0}[kind]
     covered = 0.0
     for _ in range(count):
         name = str(rng.choice(library.objects))
         upright = rng.random() < standing
         rotation = _yaw(rng) if upright and rng.random() < 0.6 else random_rotation(rng)
-        material = draw_material(rng, library, 0.1, own=library.meshes_folder is not None)
+        # One of each kind in every scene: the same shaders everywhere, which a GPU compiles only once.
+        kind_of_it = ("metal", "plastic", "diffuse")[len(things)] if len(things) < 3 else ""
+        material = draw_material(rng, library, 0.1, library.meshes_folder is not None, kind_of_it)
         vertices = library.mesh(name).vertices @ rotation.T
         for _ in range(MOST_TRIES):
             share = _log_uniform(rng, 0.16, 0.6)
@@ -199,7 +201,7 @@ def draw_things(
                     continue
             close = depth < 4 * view.near
             apart = all(np.linalg.norm(centre - other.centre) > 0.7 * (radius + other.radius) for other in things)
-            if apart and _inside(centre, radius, planes, upright) and not (close and covered + share**2 > 0.3):
+            if apart and _inside(centre, radius, planes, upright) and not (close and covered + share**2 > 0.4):
                 covered += share**2 if close else 0.0
                 things.append(Thing(name, rotation, centre, radius, material))
                 break
@@ -207,11 +209,12 @@ def draw_things(
 
 
 def _draw_depth(rng: Rng, view: View) -> float:
-    """Half of the objects evenly in inverse depth, half evenly in depth."""
-    near, far = 1.3 * NEAR_MARGIN * view.near, 0.95 * view.far
-    if rng.random() < 0.5:
+    """Evenly in inverse depth, in the logarithm of depth or in depth: the rest of the scene tends to be far."""
+    near, far = 1.1 * NEAR_MARGIN * view.near, 0.95 * view.far
+    kind = rng.random()
+    if kind < 0.4:
         return float(1 / rng.uniform(1 / far, 1 / near))
-    return float(rng.uniform(near, far))
+    return _log_uniform(rng, near, far) if kind < 0.75 else float(rng.uniform(near, far))
 
 
 def _inside(centre: Array, radius: float, planes: list[Plane], upright: bool) -> bool:
@@ -225,17 +228,16 @@ def _inside(centre: Array, radius: float, planes: list[Plane], upright: bool) ->
     return True
 
 
-def draw_material(rng: Rng, library: Library, plain: float, own: bool = False) -> Material:
+def draw_material(rng: Rng, library: Library, plain: float, own: bool = False, kind: str = "") -> Material:
     """Mostly matte and textured, some glossy, some metal; a share `plain` has no texture at all."""
-    kind = str(rng.choice(["diffuse", "plastic", "metal"], p=[0.6, 0.3, 0.1]))
+    drawn = str(rng.choice(["diffuse", "plastic", "metal"], p=[0.6, 0.3, 0.1]))
     texture = str(rng.choice(library.textures))
     if own and rng.random() < 0.85:
         texture = ""
     colour = _triple(rng.uniform(0.15, 0.75) * (1 + rng.uniform(-0.35, 0.35, 3)))
     bare = rng.random() < plain
-    return Material(
-        kind, "" if bare else texture, colour, rng.uniform(0.15, 0.4), own_texture=own and not bare and not texture
-    )
+    shown = "" if bare else texture
+    return Material(kind or drawn, shown, colour, rng.uniform(0.15, 0.4), own_texture=own and not bare and not shown)
 
 
 def draw_lamp(rng: Rng, view: View, axes: Array, planes: list[Plane]) -> Lamp:

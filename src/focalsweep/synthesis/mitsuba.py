@@ -64,9 +64,8 @@ class RenderConfig:
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1 ray a pixel, but is {self.samples}")
         if not 0 < self.near < self.far / 2 < math.inf:
-            raise ValueError(
-                f"near must be above 0 and below half of far, but they are {self.near:g} and {self.far:g} m"
-            )
+            given = f"{self.near:g} and {self.far:g} m"
+            raise ValueError(f"near must be above 0 and below half of far, but they are {given}")
 
     @property
     def focal_px(self) -> float:
@@ -178,7 +177,8 @@ class Renderer:
     def frame(self, loaded: Any, sensor: Any, seed: int) -> npt.NDArray[np.float32]:
         """H W 3, linear light in the scene's own unit."""
         mi = self.mitsuba
-        return np.array(mi.render(loaded, sensor=sensor, seed=mi.UInt32(seed)), np.float32)[..., :3]
+        picture = mi.render(loaded, sensor=sensor, seed=mi.UInt32(seed))
+        return np.ascontiguousarray(np.asarray(picture, np.float32)[..., :3])
 
     def depth(self, loaded: Any, axes: Array) -> npt.NDArray[np.float32]:
         """H W: z along the optical axis through pixel centres; infinity where the ray meets nothing."""
@@ -188,7 +188,7 @@ class Renderer:
         rays = x[..., None] * axes[0] + y[..., None] * axes[1] + axes[2]  # of length 1 along the axis
         length = np.linalg.norm(rays, axis=-1)
         travelled = self._first_hits(loaded, (rays / length[..., None]).reshape(-1, 3))
-        return (travelled.reshape(rows, columns) / length).astype(np.float32)
+        return np.asarray(travelled.reshape(rows, columns) / length, np.float32)
 
     def _first_hits(self, loaded: Any, directions: Array) -> Array:
         """Metres from the lens to what each unit ray meets."""
@@ -235,10 +235,8 @@ def _thing(mi: Any, thing: Thing, library: Library) -> Any:
     mesh = library.mesh(thing.name)
     vertices = thing.radius * mesh.vertices @ thing.rotation.T + thing.centre
     pixels = _pixels(thing.material, mesh, library)
-    # Mitsuba's v runs along the rows of a picture, from its first.
-    return _mesh(
-        mi, vertices, mesh.uv * [1, -1] + [0, 1], mesh.faces, _material(mi, thing.material, pixels), mesh.smooth
-    )
+    uv = mesh.uv * [1, -1] + np.array([0, 1])  # Mitsuba's v runs along the rows of a picture, from its first
+    return _mesh(mi, vertices, uv, mesh.faces, _material(mi, thing.material, pixels), mesh.smooth)
 
 
 def _plane(mi: Any, plane: Plane, library: Library) -> Any:
