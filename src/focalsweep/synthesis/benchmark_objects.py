@@ -226,7 +226,7 @@ def _box(rng: Rng) -> tuple[Array, Array, Any]:
 
 
 def _ball(rng: Rng) -> tuple[Array, Array, Any]:
-    latitude, longitude = np.meshgrid(np.linspace(-0.5, 0.5, 33) * np.pi, np.linspace(0, 2, 65) * np.pi, indexing="ij")
+    latitude, longitude = np.meshgrid(np.linspace(-0.499, 0.499, 33) * np.pi, np.linspace(0, 2, 65) * np.pi, indexing="ij")
     bumps = 1 + rng.uniform(0, 0.15) * np.sin(rng.integers(2, 6) * longitude) * np.cos(latitude) ** 2
     ring = np.cos(latitude)
     directions = np.stack([ring * np.cos(longitude), ring * np.sin(longitude), np.sin(latitude)], -1)
@@ -241,7 +241,7 @@ def _sheet(rng: Rng) -> tuple[Array, Array, Any]:
 
 
 def _can(rng: Rng) -> tuple[Array, Array, Any]:
-    radii = np.concatenate([[0, 0.98], rng.uniform(0.6, 1.0, 1).repeat(2), [0.98 * rng.uniform(0.5, 1), 0]])
+    radii = np.array([0.003, 0.98, 1, 1, 0.98, 0.003]) * rng.uniform([1, 1, 1, 0.6, 0.5, 1], 1)
     heights = np.array([-1, -1, -0.97, 0.9, 1, 1]) * rng.uniform(0.6, 1.8)
     angle = np.linspace(0, 2 * np.pi, 49)
     rings = [np.stack([r * np.cos(angle), r * np.sin(angle), 0 * angle], -1) for r in radii]
