@@ -95,6 +95,8 @@ def render(
     check_output(output)
     libraries = {split: make_library(split, meshes, textures, skies) for split in SPLITS}
     renderer = Renderer(config, libraries, variant)
+    if not quiet:
+        say_note(f"rendering with Mitsuba's {renderer.variant}")
     write_settings(output, config, libraries)
     with stages(quiet) as show:
         show("drawing scenes", 0.0)
@@ -113,7 +115,7 @@ def render(
             write_stack(output, (split, number), stack, config.far)
     write_sheet(output, config, every)
     if not quiet:
-        say_note(f"{len(missing)} stacks rendered with {renderer.variant}, {len(mine) - len(missing)} were there")
+        say_note(f"{len(missing)} stacks rendered, {len(mine) - len(missing)} were there")
     print(output)
 
 

@@ -19,17 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from focalsweep.synthesis.benchmark_objects import SPLITS, Library, Mesh, Pixels, read_picture
-from focalsweep.synthesis.benchmark_scenes import Lamp, Material, Plane, Scene, Thing, View, draw_scene
+from focalsweep.synthesis.benchmark_objects import SPLITS, Library
+from focalsweep.synthesis.benchmark_scenes import Scene, View, draw_scene
+from focalsweep.synthesis.mitsuba_scene import scene_spec
 from focalsweep.types import Camera
 
 Array = npt.NDArray[np.float64]
-Spec = dict[str, Any]  # a Mitsuba plugin's description, or several by name
 
 VARIANTS = ("cuda_ad_rgb", "llvm_ad_rgb", "scalar_rgb")
-LONGEST_PATH = 3  # edges of a path: light reaches the lens by one surface or by two
-BRIGHTEST_SKY = 10.0  # times its mean: a sun smaller than a texel is what fireflies come from
-DARKEST, BRIGHTEST = 8, 240  # of a texture, 8-bit sRGB: nothing real is black or white
 MEAN_LEVEL = 0.22  # linear light, of a stack
 BRIGHT_LEVEL, BRIGHT_SHARE = 0.95, 0.98  # no more than the rest of the pixels may be brighter
 
@@ -44,7 +41,7 @@ class RenderConfig:
     camera: Camera = field(default_factory=lambda: Camera(2.9e-3, 1.0, 3.1e-3 / 256))
     focus_distances: tuple[float, ...] = (0.1, 0.15, 0.3, 0.7, 1.5)
     size: tuple[int, int] = (256, 256)  # rows, columns
-    samples: int = 64  # rays a pixel
+    samples: int = 64  # rays a pixel; a number that makes no even grid is rounded up
     seed: int = 0
     near: float = 0.1
     far: float = 3.0
@@ -105,6 +102,7 @@ def load_mitsuba(variant: str = "auto") -> Any:
         import mitsuba
     except ImportError:
         raise ModuleNotFoundError("rendering needs the package mitsuba: pip install 'focalsweep[render]'") from None
+    mitsuba.set_log_level(mitsuba.LogLevel.Error)  # or it says that the number of rays was rounded up
     for name in (VARIANTS[0], VARIANTS[2]) if variant == "auto" else (variant,):
         try:
             mitsuba.set_variant(name)
@@ -216,107 +214,3 @@ def exposure(linear: npt.NDArray[np.float32]) -> np.float32:
     """One factor for all frames of a stack: a middling mean, unless that would burn out too much."""
     mean, bright = float(linear.mean()), float(np.quantile(linear.max(-1), BRIGHT_SHARE))
     return np.float32(min(MEAN_LEVEL / max(mean, 1e-6), BRIGHT_LEVEL / max(bright, 1e-6)))
-
-
-def scene_spec(mi: Any, scene: Scene, library: Library) -> Spec:
-    """The scene for Mitsuba. Shapes, textures and lights are of few types, so that a GPU compiles its kernel once."""
-    spec: Spec = {"type": "scene", "integrator": {"type": "path", "max_depth": LONGEST_PATH}}
-    spec["sky"] = _sky(mi, scene, library)
-    for i, lamp in enumerate(scene.lamps):
-        spec[f"lamp_{i}"] = _lamp(mi, lamp)
-    for i, plane in enumerate(scene.planes):
-        spec[f"plane_{i}"] = _plane(mi, plane, library)
-    for i, thing in enumerate(scene.things):
-        spec[f"thing_{i}"] = _thing(mi, thing, library)
-    return spec
-
-
-def _thing(mi: Any, thing: Thing, library: Library) -> Any:
-    mesh = library.mesh(thing.name)
-    vertices = thing.radius * mesh.vertices @ thing.rotation.T + thing.centre
-    pixels = _pixels(thing.material, mesh, library)
-    uv = mesh.uv * [1, -1] + np.array([0, 1])  # Mitsuba's v runs along the rows of a picture, from its first
-    return _mesh(mi, vertices, uv, mesh.faces, _material(mi, thing.material, pixels), mesh.smooth)
-
-
-def _plane(mi: Any, plane: Plane, library: Library) -> Any:
-    corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * plane.half
-    vertices = plane.centre + corners[:, :1] * plane.right + corners[:, 1:] * plane.up
-    pixels = _pixels(plane.material, None, library)
-    aspect = pixels.shape[1] / pixels.shape[0]
-    uv = corners / plane.tile / [math.sqrt(aspect), -1 / math.sqrt(aspect)]
-    faces = np.array([[0, 1, 2], [0, 2, 3]], np.uint32)
-    return _mesh(mi, vertices, uv, faces, _material(mi, plane.material, pixels), smooth=False)
-
-
-def _mesh(mi: Any, vertices: Array, uv: Array, faces: Any, material: Spec, smooth: bool) -> Any:
-    properties = mi.Properties()
-    properties["bsdf"] = mi.load_dict(material)
-    properties["face_normals"] = not smooth
-    mesh = mi.Mesh("mesh", len(vertices), len(faces), properties, has_vertex_normals=smooth, has_vertex_texcoords=True)
-    values = mi.traverse(mesh)
-    values["vertex_positions"] = vertices.astype(np.float32).ravel()
-    values["vertex_texcoords"] = uv.astype(np.float32).ravel()
-    values["faces"] = np.asarray(faces, np.uint32).ravel()
-    values.update()
-    return mesh
-
-
-def _pixels(material: Material, mesh: Mesh | None, library: Library) -> Pixels:
-    """What is painted on it, 8-bit sRGB; a plain colour is a small picture too."""
-    if material.texture:
-        pixels = library.texture(material.texture)
-    elif material.own_texture and mesh is not None and mesh.texture is not None:
-        pixels = read_picture(mesh.texture)
-    else:
-        encoded = 1.055 * np.clip(material.colour, 0.0031308, 1) ** (1 / 2.4) - 0.055
-        pixels = np.broadcast_to(np.rint(255 * encoded).astype(np.uint8), (4, 4, 3))
-    return np.ascontiguousarray(np.clip(pixels, DARKEST, BRIGHTEST))
-
-
-def _material(mi: Any, material: Material, pixels: Pixels) -> Spec:
-    picture = {"type": "bitmap", "bitmap": mi.Bitmap(pixels), "wrap_mode": "mirror"}
-    if material.kind == "metal":
-        surface = {
-            "type": "roughconductor",
-            "material": "none",
-            "distribution": "ggx",
-            "specular_reflectance": picture,
-            "alpha": material.roughness,
-        }
-    elif material.kind == "plastic":
-        surface = {"type": "roughplastic", "diffuse_reflectance": picture, "alpha": material.roughness}
-    else:
-        surface = {"type": "diffuse", "reflectance": picture}
-    return {"type": "twosided", "bsdf": surface}
-
-
-def _lamp(mi: Any, lamp: Lamp) -> Spec:
-    distance = float(np.linalg.norm(lamp.target - lamp.centre))
-    radiance = lamp.irradiance * distance**2 / (2 * lamp.half) ** 2
-    up = [0, 1, 0] if abs(lamp.target[2] - lamp.centre[2]) > 0.9 * distance else [0, 0, 1]
-    pose = mi.ScalarTransform4f().look_at(origin=lamp.centre.tolist(), target=lamp.target.tolist(), up=up)
-    return {
-        "type": "rectangle",
-        "to_world": pose.scale([lamp.half, lamp.half, 1]),
-        "emitter": {"type": "area", "radiance": {"type": "rgb", "value": [radiance * c for c in lamp.colour]}},
-    }
-
-
-def _sky(mi: Any, scene: Scene, library: Library) -> Spec:
-    if scene.sky:
-        path = library.sky(scene.sky)
-        try:
-            picture = np.array(mi.Bitmap(str(path)).convert(mi.Bitmap.PixelFormat.RGB, mi.Struct.Type.Float32, False))
-        except Exception:  # Mitsuba's own errors derive from nothing else
-            raise ValueError(f"{path} cannot be read as a Radiance picture: is it truncated?") from None
-        picture = np.minimum(picture / picture.mean(), BRIGHTEST_SKY)
-        picture *= float(np.mean(scene.sky_colour))
-    else:
-        picture = np.broadcast_to(np.asarray(scene.sky_colour, np.float32), (16, 32, 3))
-    # Light from above is what reaches a room; rays to the ground would be spent for nothing.
-    height = np.linspace(1, -1, len(picture))[:, None, None]
-    picture = picture * np.interp(height, [-0.1, 0.1, 1], [0.1, 0.7, 1.3])
-    # Mitsuba's sky has y up.
-    pose = mi.ScalarTransform4f().rotate([0, 0, 1], scene.sky_turn_deg).rotate([1, 0, 0], 90)
-    return {"type": "envmap", "bitmap": mi.Bitmap(np.ascontiguousarray(picture, np.float32)), "to_world": pose}
