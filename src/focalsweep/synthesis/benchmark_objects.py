@@ -226,9 +226,11 @@ def _box(rng: Rng) -> tuple[Array, Array, Any]:
 
 
 def _ball(rng: Rng) -> tuple[Array, Array, Any]:
-    latitude, longitude = np.meshgrid(
-        np.linspace(-0.499, 0.499, 33) * np.pi, np.linspace(0, 2, 65) * np.pi, indexing="ij"
-    )
+    turns, heights = (
+        np.linspace(0, 2 * np.pi, 65),
+        np.linspace(-0.499, 0.499, 33) * np.pi,
+    )  # open by a hair at the poles
+    latitude, longitude = np.meshgrid(heights, turns, indexing="ij")
     bumps = 1 + rng.uniform(0, 0.15) * np.sin(rng.integers(2, 6) * longitude) * np.cos(latitude) ** 2
     ring = np.cos(latitude)
     directions = np.stack([ring * np.cos(longitude), ring * np.sin(longitude), np.sin(latitude)], -1)
