@@ -95,9 +95,9 @@ def render(
     check_output(output)
     libraries = {split: make_library(split, meshes, textures, skies) for split in SPLITS}
     renderer = Renderer(config, libraries, variant)
+    write_settings(output, config, libraries)
     if not quiet:
         say_note(f"rendering with Mitsuba's {renderer.variant}")
-    write_settings(output, config, libraries)
     with stages(quiet) as show:
         show("drawing scenes", 0.0)
         write_index(output, config, libraries, every)

@@ -56,6 +56,11 @@ class RenderConfig:
                     f"focus_distances must be finite and exceed the focal length: frame {i} has {distance:g} m, "
                     f"focal length {f:g} m (millimetres given as metres?)"
                 )
+        if min(self.focus_distances) > self.far:
+            raise ValueError(
+                f"focus_distances must not all lie beyond the scene, which ends at {self.far:g} m: the nearest is "
+                f"{min(self.focus_distances):g} m (millimetres given as metres?)"
+            )
         if min(self.size) < 8:
             raise ValueError(f"size must be at least 8 pixels a side, but is {self.size[1]} x {self.size[0]}")
         if self.samples < 1:

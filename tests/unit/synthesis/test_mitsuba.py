@@ -225,7 +225,7 @@ def test_train_and_test_share_nothing(tmp_path: Path) -> None:
         train, test = (make_library(split, *folders) for split in SPLITS)
         assert not {*train.objects, *train.textures} & {*test.objects, *test.textures}
         assert len(train.objects) > 2 * len(test.objects) > 0
-    assert test.objects == ("thing_2", "thing_7"), "every fifth of 0, 1, 10, 2, ..., as they sort"
+    assert test.objects == ("thing_3", "thing_8"), "every fifth of 0, 1, 10, 2, ..., as they sort"
     assert {"print_4", "print_9"} <= set(test.textures) and "print_3" in train.textures
 
 
@@ -263,6 +263,7 @@ def test_generated_meshes_are_sound(name: str) -> None:
         ({"focus_distances": (0.1, 0.002)}, ["frame 1", "0.002 m", "millimetres"]),
         ({"focus_distances": (0.1, math.inf)}, ["finite", "frame 1"]),
         ({"focus_distances": (0.1, math.nan)}, ["finite", "frame 1"]),
+        ({"focus_distances": (100.0, 150.0)}, ["100 m", "3 m", "millimetres"]),
         ({"size": (4, 64)}, ["size", "64 x 4"]),
         ({"samples": 0}, ["samples", "0"]),
         ({"near": 3.0}, ["near", "far", "3 m"]),
