@@ -149,6 +149,11 @@ def test_a_stopped_run_goes_on(
         return original(self, split, number, *more)
 
     monkeypatch.setattr(Renderer, "render", spy)
+    fewer = [*SMALL, "--train", "1"]  # stacks beyond those asked for stay, in the index too
+    assert run("render", "-o", tmp_path, *fewer).status == 0
+    assert rendered == [("test", 0)]
+    rendered.clear()
+    (tmp_path / "test/000000_00All.tif").unlink()
     assert run("render", "-o", tmp_path, *SMALL).status == 0
     assert rendered == [("train", 1), ("test", 0)]
     assert {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.*")} == before
