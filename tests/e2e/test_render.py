@@ -139,8 +139,6 @@ def test_a_stopped_run_goes_on(
     for name, data in before.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    (tmp_path / "train/000001_02All.tif").unlink()
-    (tmp_path / "test/000000Dpt.exr").write_bytes(b"")
     rendered: list[tuple[str, int]] = []
     original = Renderer.render
 
@@ -149,11 +147,13 @@ def test_a_stopped_run_goes_on(
         return original(self, split, number, *more)
 
     monkeypatch.setattr(Renderer, "render", spy)
-    fewer = [*SMALL, "--train", "1"]  # stacks beyond those asked for stay, in the index too
-    assert run("render", "-o", tmp_path, *fewer).status == 0
-    assert rendered == [("test", 0)]
-    rendered.clear()
-    (tmp_path / "test/000000_00All.tif").unlink()
+    assert run("render", "-o", tmp_path, *SMALL, "--train", "1").status == 0
+    assert rendered == [], "all were there"
+    assert (tmp_path / "index.csv").read_bytes() == before[Path("index.csv")], (
+        "and those beyond the ones asked for stay"
+    )
+    (tmp_path / "train/000001_02All.tif").unlink()
+    (tmp_path / "test/000000Dpt.exr").write_bytes(b"")
     assert run("render", "-o", tmp_path, *SMALL).status == 0
     assert rendered == [("train", 1), ("test", 0)]
     assert {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.*")} == before
