@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from focalsweep.cli.benchmark_files import BenchmarkFiles
 from focalsweep.cli.render import read_picture_size
-from focalsweep.synthesis.mitsuba import Renderer
+from focalsweep.synthesis.benchmark_objects import make_library
+from focalsweep.synthesis.mitsuba import RenderConfig, RenderedStack, Renderer, scene_of
 from tests.e2e.running import Run, assert_refused, contents, runner
 from tests.errors import assert_one_sentence, message_of
 
@@ -71,7 +73,22 @@ def test_depth_as_the_original_loader_reads_it(benchmark: Path) -> None:
         full = OpenEXR.File(str(path)).channels()["Z"].pixels
         assert full.dtype == np.float32
         np.testing.assert_allclose(red, np.minimum(full, 3.0), rtol=1e-3)
-        assert 0.1 < red.min() < 1 < red.max() <= 3
+        assert 0.1 < red.min() < 0.67 * red.max() <= 2
+
+
+def test_depth_is_clipped_as_in_the_original(tmp_path: Path) -> None:
+    config = RenderConfig(size=(8, 8), focus_distances=(1.0,))
+    depth = np.full((8, 8), 0.25, np.float32)
+    depth[0] = [0.1, 1.0, 2.99, 3.0, 3.01, 7.0, 1e6, np.inf]
+    frames = np.full((1, 8, 8, 3), 0.5, np.float32)
+    scene = scene_of(config, make_library("train"), 0)
+    files = BenchmarkFiles(tmp_path, config)
+    files.write_stack(("train", 12), RenderedStack(scene, frames, depth))
+    written = OpenEXR.File(str(tmp_path / "train/000012Dpt.exr"), separate_channels=True).channels()
+    np.testing.assert_allclose(written["R"].pixels[0], [0.1, 1.0, 2.99, 3, 3, 3, 3, 3], rtol=1e-3)
+    np.testing.assert_array_equal(written["Z"].pixels, depth)
+    with Image.open(tmp_path / "train/000012_00All.tif") as picture:
+        assert np.unique(np.asarray(picture)).tolist() == [188], "0.5 of linear light in sRGB"
 
 
 def test_settings(benchmark: Path) -> None:

@@ -27,6 +27,7 @@ from focalsweep.results.contact_sheet import DESIGN_WIDTH_PX, GAP, INK, MARGIN, 
 from focalsweep.results.figures import metres, srgb_8_bit
 from focalsweep.results.writing import Writer, write_files
 from focalsweep.synthesis.benchmark_objects import Library
+from focalsweep.synthesis.benchmark_scenes import VERSION
 from focalsweep.synthesis.mitsuba import RenderConfig, RenderedStack, scene_of
 
 SETTINGS, INDEX, SHEET = "stacks.toml", "index.csv", "contact_sheet.png"
@@ -147,6 +148,7 @@ def _settings_lines(config: RenderConfig, libraries: Mapping[str, Library]) -> I
         f"size = [{config.size[0]}, {config.size[1]}]  # rows, columns",
         f"samples = {config.samples}  # rays a pixel",
         f"seed = {config.seed}",
+        f"scenes = {VERSION}  # of the program's layout",
     )
     for split, library in libraries.items():
         digest = hashlib.sha256("\n".join((*library.objects, *library.textures, *library.skies)).encode()).hexdigest()

@@ -20,6 +20,7 @@ Rng = np.random.Generator
 
 MOST_TRIES = 30
 NEAR_MARGIN = 1.04  # nothing stands nearer than this times the near end of the depth range
+VERSION = 2  # of the layout: another one means other scenes for the same seed
 DESIGN_FAR = 3.0  # metres: lengths of a room below are for this range, and scale with it
 
 
@@ -108,7 +109,7 @@ def draw_scene(rng: Rng, library: Library, view: View) -> Scene:
     pitch_deg = rng.uniform(*{"table": (8, 32), "room": (0, 18), "mid-air": (-12, 25)}[kind])
     roll_deg = float(np.clip(rng.normal(0, 3 if kind != "mid-air" else 10), -20, 20))
     axes = camera_axes(math.radians(pitch_deg), math.radians(roll_deg))
-    height = unit * _log_uniform(rng, *{"table": (0.14, 0.55), "room": (0.35, 1.0), "mid-air": (0.3, 1.0)}[kind])
+    height = unit * _log_uniform(rng, *{"table": (0.14, 0.5), "room": (0.25, 0.8), "mid-air": (0.25, 0.8)}[kind])
     # The lowest ray of the picture must not meet the table before the near end of the range.
     reach = abs(axes[2, 2]) + (view.half_height + view.half_width * abs(math.sin(math.radians(roll_deg))))
     height = max(height, 1.2 * NEAR_MARGIN * view.near * reach)
@@ -132,7 +133,8 @@ def draw_room(
     rng: Rng, library: Library, view: View, kind: str, pitch: float, height: float, unit: float
 ) -> tuple[list[Plane], float]:
     """Walls, floor and table, and how far the table reaches (y)."""
-    back = unit * rng.uniform(*{"table": (1.0, 3.1), "room": (1.7, 3.4), "mid-air": (0.7, 3.2)}[kind])
+    back = unit * _log_uniform(rng, *{"table": (0.6, 3.0), "room": (1.0, 3.3), "mid-air": (0.4, 2.4)}[kind])
+    back = max(back, 4 * view.near)  # room for objects
     yaw = math.radians(rng.uniform(-30, 30))
     large = 6 * unit
     across = 2 * view.half_width
@@ -157,7 +159,7 @@ def draw_room(
     for side in (-1, 1):
         if rng.random() < 0.45:
             turn = side * (-math.pi / 2 + rng.uniform(-0.35, 0.35))
-            aside = np.array([side * unit * rng.uniform(0.5, 1.6), 0.0, 0])
+            aside = np.array([side * unit * rng.uniform(0.4, 1.4), 0.0, 0])
             planes.append(wall(aside, turn, sight * rng.uniform(0.75, 1.3)))
     edge = math.inf
     if kind == "table":
@@ -176,7 +178,7 @@ def draw_things(
     things: list[Thing] = []
     count = int(rng.integers(12, 27))
     standing = {"table": 0.65, "room": 0.55, "mid-air": 0.0}[kind]
-    covered = 0.0
+    covered, back = 0.0, float(planes[0].centre[1])
     for _ in range(count):
         name = str(rng.choice(library.objects))
         upright = rng.random() < standing
@@ -187,7 +189,7 @@ def draw_things(
         vertices = library.mesh(name).vertices @ rotation.T
         for _ in range(MOST_TRIES):
             share = _log_uniform(rng, 0.16, 0.6)
-            depth = _draw_depth(rng, view)
+            depth = _draw_depth(rng, view, back)
             radius = share * view.half_width * depth
             # A tilted view has corners nearer than its middle: what counts is depth along the axis.
             depth = max(depth, NEAR_MARGIN * view.near + radius)
@@ -199,7 +201,7 @@ def draw_things(
                 outside = abs(seen[1]) > view.half_height * seen[2] + 0.5 * radius or centre[1] > edge - radius
                 if outside or seen[2] - radius < NEAR_MARGIN * view.near:
                     continue
-            close = depth < 4 * view.near
+            close = depth < min(4 * view.near, 0.5 * back)
             apart = all(np.linalg.norm(centre - other.centre) > 0.7 * (radius + other.radius) for other in things)
             if apart and _inside(centre, radius, planes, upright) and not (close and covered + share**2 > 0.4):
                 covered += share**2 if close else 0.0
@@ -208,13 +210,13 @@ def draw_things(
     return things
 
 
-def _draw_depth(rng: Rng, view: View) -> float:
+def _draw_depth(rng: Rng, view: View, back: float) -> float:
     """Evenly in inverse depth, in the logarithm of depth or in depth: the rest of the scene tends to be far."""
-    near, far = 1.1 * NEAR_MARGIN * view.near, 0.95 * view.far
+    near, far = 1.1 * NEAR_MARGIN * view.near, min(0.95 * view.far, back)
     kind = rng.random()
-    if kind < 0.4:
+    if kind < 0.5:
         return float(1 / rng.uniform(1 / far, 1 / near))
-    return _log_uniform(rng, near, far) if kind < 0.75 else float(rng.uniform(near, far))
+    return _log_uniform(rng, near, far) if kind < 0.85 else float(rng.uniform(near, far))
 
 
 def _inside(centre: Array, radius: float, planes: list[Plane], upright: bool) -> bool:
@@ -243,6 +245,7 @@ def draw_material(rng: Rng, library: Library, plain: float, own: bool = False, k
 def draw_lamp(rng: Rng, view: View, axes: Array, planes: list[Plane]) -> Lamp:
     """Above or beside the camera, out of its sight and within the walls, turned to a place before it."""
     unit = view.far / DESIGN_FAR
+    back = float(planes[0].centre[1]) / unit
     out = math.hypot(view.half_width, view.half_height) + 0.35
     half = unit * rng.uniform(0.15, 0.45)
     for _ in range(200):
@@ -255,7 +258,7 @@ def draw_lamp(rng: Rng, view: View, axes: Array, planes: list[Plane]) -> Lamp:
             break
     else:  # a narrow room: from behind the camera
         centre = unit * np.array([0.0, -1.0, 0.8])
-    target = unit * np.array([rng.uniform(-0.3, 0.3), rng.uniform(0.3, 1.3), -0.1])
+    target = unit * np.array([rng.uniform(-0.3, 0.3), rng.uniform(0.3, 1.0) * min(1.3, back), -0.1])
     return Lamp(centre, target, half, _log_uniform(rng, 0.8, 4.0), _triple(1 + rng.uniform(-0.25, 0.25, 3)))
 
 
