@@ -12,6 +12,7 @@ from rich.table import Table
 
 from focalsweep.cli import photos
 from focalsweep.cli.console import console, find_device, say_error, say_note, sentence, write_record
+from focalsweep.cli.render import render
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +25,7 @@ app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, photos.batch, photos.demo):
+for command in (photos.depth, photos.inspect, photos.batch, photos.demo, render):
     app.command()(command)
 
 
