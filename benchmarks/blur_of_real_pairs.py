@@ -1,10 +1,10 @@
-"""Our model of blur against a real lens: python benchmarks/blur_of_real_pairs.py FOLDER OUT
+"""Our model of blur against a real lens: python benchmarks/blur_of_real_pairs.py FOLDER OUT [STEP]
 
 FOLDER holds Carvalho's pairs (see focalsweep/datasets/dfd.py): one view at f/2.8 and at f/8, and its depth. The f/8
 picture is blurred as the thin lens at f/2.8 says it must be, by the measured depth, and compared with the real f/2.8
 picture: with the model's own amount of blur, with wrong amounts, with wrong focus distances, and without blur.
 
-OUT receives blur_of_real_pairs.json and .png.
+OUT receives blur_of_real_pairs.json and .png. STEP 3 takes every third scene.
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ def psnr(picture: Tensor, target: Tensor) -> float:
 
 def measure(item: Item, own_focus: float) -> dict[str, Any]:
     real, sharp = item.stack.images
-    at_scales = reblurred(item, [own_focus] * len(SCALES), list(SCALES))
-    at_focus = reblurred(item, list(FOCUS_DISTANCES), [1.0] * len(FOCUS_DISTANCES))
+    distances = [own_focus] * len(SCALES) + list(FOCUS_DISTANCES)
+    pictures = reblurred(item, distances, [*SCALES, *[1.0] * len(FOCUS_DISTANCES)])
+    decibels = [psnr(picture, real) for picture in pictures]
     return {
         "scene": item.name,
         "no_blur_db": psnr(sharp, real),
-        "scales_db": [psnr(picture, real) for picture in at_scales],
-        "focus_db": [psnr(picture, real) for picture in at_focus],
+        "scales_db": decibels[: len(SCALES)],
+        "focus_db": decibels[len(SCALES) :],
     }
 
 
@@ -103,12 +104,12 @@ def contact_sheet(items: list[Item], own_focus: float) -> np.ndarray[Any, Any]:
     return np.asarray((sheet * 255).round().to(torch.uint8))
 
 
-def main(folder: Path, output: Path) -> None:
+def main(folder: Path, output: Path, step: int = 1) -> None:
     from PIL import Image
 
     torch.set_num_threads(1)
     data = DfdPairs(folder)
-    trusted = [i for i, shift in enumerate(data.shifts.values()) if shift.inliers >= LEAST_INLIERS]
+    trusted = [i for i, shift in enumerate(data.shifts.values()) if shift.inliers >= LEAST_INLIERS][::step]
     rows = []
     for i in trusted:
         row = measure(data[i], data.focus_distance)
@@ -137,4 +138,4 @@ def main(folder: Path, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int((sys.argv[3:] or ["1"])[0]))
