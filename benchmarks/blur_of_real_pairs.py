@@ -83,7 +83,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     own = scales[:, SCALES.index(1.0)]
     return {
         "scenes": len(rows),
-        "no_blur_db": none.mean(),
+        "no_blur_db": float(none.mean()),
         "by_scale_db": dict(zip(map(str, SCALES), mean.tolist(), strict=True)),
         "by_focus_distance_db": dict(zip(map(str, FOCUS_DISTANCES), focus.mean(0).tolist(), strict=True)),
         "best_scale": float(np.exp(-fit[1] / (2 * fit[0]))),

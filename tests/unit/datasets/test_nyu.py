@@ -7,9 +7,10 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from scipy.io import savemat
 
 from focalsweep import Camera, Gaussian, coc_px, srgb_to_linear
-from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup
+from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup, official_split
 from focalsweep.synthesis.layered import render_layered
 
 HEIGHT, WIDTH = 24, 32
@@ -118,3 +119,9 @@ def test_bad_input(tmp_path: Path, mat: Path) -> None:
         Nyu(tmp_path / "dev")[0]
     with pytest.raises(ValueError, match="light must be"):
         NyuSetup(light="gamma")  # type: ignore[arg-type]
+
+
+def test_official_split(tmp_path: Path) -> None:
+    savemat(tmp_path / "splits.mat", {"trainNdxs": np.array([[3], [4]]), "testNdxs": np.array([[1], [2], [9]])})
+    assert official_split(tmp_path / "splits.mat", "test") == [0, 1, 8]
+    assert official_split(tmp_path / "splits.mat", "train") == [2, 3]
