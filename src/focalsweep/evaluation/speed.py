@@ -21,12 +21,16 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from focalsweep.evaluation.environment import describe
 from focalsweep.model.blocks import fold_batch_norms
 from focalsweep.model.papernet import PaperNet
+from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.pipeline import network_depth
+from focalsweep.pipeline import network_depth, read_volume
+from focalsweep.sweep.argmin import sharpest_frames
+from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import find_cost
 from focalsweep.sweep.volume import cost_volume, plan_sweep
 from focalsweep.sweep.workers import map_chunks
@@ -80,19 +84,27 @@ def measure_speed(device: torch.device, rival: Path, repeats: int, say: Say) -> 
 
 
 def networks(stack: FocalStack) -> dict[str, Callable[[], Any]]:
-    """Photos in memory to depth: ours, and the paper's cost read by the paper's network."""
+    """Photos in memory to depth: ours, and the paper's cost read by the paper's network; both networks alone too."""
     batch, device = stack.as_batch(), stack.images.device
     planes = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     paper_net = fold_batch_norms(PaperNet().eval()).to(device, dtype)
     paper_net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def paper() -> Any:
-        volume = cost_volume(batch, planes, "paper")
+    def read_paper(volume: Tensor) -> Any:
         picture = linear_to_srgb(batch.images[:, -1])
         return paper_net.predict(picture.to(dtype), volume.to(dtype), planes.as_batch(1))
 
-    return {"sweep, end to end": lambda: network_depth(batch, planes), "PaperNet + paper, end to end": paper}
+    sweep_net = load_network("sweepnet", device)
+    frames = sharpest_frames(batch, planes).to(device)
+    paper_volume = cost_volume(batch, planes, "paper")
+    sweep_volume = cost_volume(in_strongest_colour(batch), planes, "reblur")
+    return {
+        "sweep, end to end": lambda: network_depth(batch, planes),
+        "PaperNet + paper, end to end": lambda: read_paper(cost_volume(batch, planes, "paper")),
+        "SweepNet alone": lambda: read_volume(sweep_net, batch.images, sweep_volume, frames),
+        "PaperNet alone": lambda: read_paper(paper_volume),
+    }
 
 
 def floors(name: str, count: int, height: int, width: int, device: torch.device) -> dict[str, Callable[[], Any]]:
