@@ -70,7 +70,7 @@ def evaluate(
         str, typer.Argument(help="generator, stack-size, cameras; with --data defocusnet, focus-split, nyu.")
     ],
     methods: Annotated[
-        str, typer.Option(help="Names with commas between: argmin, argmin-paper, sweep, argmin-fixed, sweep-fixed.")
+        str, typer.Option(help="Names with commas between: argmin-paper; argmin, sweep, also with -fixed, -sampled.")
     ] = "argmin,argmin-paper,sweep",
     run: Annotated[
         list[Path] | None, typer.Option(help="Folder of a training run whose network is measured too; may be repeated.")

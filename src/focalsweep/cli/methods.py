@@ -12,8 +12,10 @@ from torch import Tensor
 from focalsweep.datasets.source import ItemsConfig
 from focalsweep.evaluation.methods import Method, Windows
 from focalsweep.model.weights import load_network
+from focalsweep.optics.psf import Disk, Sampled
 from focalsweep.pipeline import planes_in_sight
 from focalsweep.sweep.argmin import find_minimum
+from focalsweep.sweep.costs import Cost, ReblurCost
 from focalsweep.synthesis.sample import Sample
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.objectives import PaperObjective, SweepObjective, depth_at, swept
@@ -22,26 +24,26 @@ from focalsweep.types import DepthGrid, FocalStack
 
 PAPER_PLANES = DepthGrid.uniform_in_depth()
 FIXED_PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
-
-
-NAMES = ("argmin", "argmin-fixed", "argmin-paper", "sweep", "sweep-fixed")
+NAMES = ("argmin", "argmin-fixed", "argmin-sampled", "argmin-paper", "sweep", "sweep-fixed", "sweep-sampled")
 
 
 def method_of(name: str, device: torch.device) -> Method:
     """By name.
 
     "argmin" and "sweep" (the shipped network) look at the depths in sight, as `estimate_depth` does; "-fixed" at the
-    range that datasets state, 0.1 to 3 m, in equal steps of inverse depth; "argmin-paper" is the lowest of the paper's
-    cost, on the paper's planes.
+    range that datasets state, 0.1 to 3 m, in equal steps of inverse depth; "-sampled" knows that pictures were blurred
+    by kernels sampled on the pixels (`Sampled(Disk())`), as NYU's are, and not by a lens. "argmin-paper" is the lowest
+    of the paper's cost, on the paper's planes.
     """
     if name not in NAMES:
         raise ValueError(f"no method is called {name!r}: it is one of {', '.join(NAMES)}")
     if name == "argmin-paper":
         return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
     planes = _fixed if name.endswith("-fixed") else _in_sight
+    cost = ReblurCost(psf=Sampled(Disk())) if name.endswith("-sampled") else ReblurCost()
     if name.startswith("argmin"):
-        return Method(lambda sample: _lowest(sample, "reblur"), planes)
-    network, objective = load_network("sweepnet", device), SweepObjective()
+        return Method(lambda sample: _lowest(sample, cost), planes)
+    network, objective = load_network("sweepnet", device), SweepObjective(cost)
     return Method(lambda sample: depth_at(objective.read(network, sample).position.float(), sample), planes)
 
 
@@ -94,7 +96,7 @@ def _fixed(_: FocalStack) -> DepthGrid:
     return FIXED_PLANES
 
 
-def _lowest(sample: Sample, cost: str) -> Tensor:
+def _lowest(sample: Sample, cost: str | Cost) -> Tensor:
     volume = swept(sample, cost)
     planes = sample.planes.as_batch(len(volume))
     return 1 / find_minimum(volume, planes).inverse_depth

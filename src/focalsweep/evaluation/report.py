@@ -16,7 +16,7 @@ from typing import Any
 from focalsweep.evaluation.tables import markdown_table, table_of
 
 RESULTS = Path("benchmarks/results")
-DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md")
+DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md", "docs/paper.md")
 Record = dict[str, Any]
 
 
@@ -169,6 +169,27 @@ def large_photos_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "seconds", "peak GB"], rows)
 
 
+def layered_table(records: dict[str, Record]) -> str:
+    """PSNR of the layered renderer against Mitsuba, by focus distance."""
+    measured = records["layered-against-mitsuba"]["rows"]
+    distances = list(dict.fromkeys(row["focus_distance"] for row in measured))
+    found = {(row["picture"], row["focus_distance"]): row for row in measured}
+    rows = []
+    for picture in dict.fromkeys(row["picture"] for row in measured):
+        parts = (found[picture, distance] for distance in distances)
+        rows.append([picture, *(f"{p['psnr_away_from_edges_db']:.1f}, {p['psnr_at_edges_db']:.1f}" for p in parts)])
+    header = ["PSNR in dB away from edges, at edges", *(f"focus {distance:g} m" for distance in distances)]
+    return markdown_table(header, rows)
+
+
+def real_pairs_table(records: dict[str, Record]) -> str:
+    """PSNR of f/8 photos re-blurred by our model against the real f/2.8 ones, by the width of the blur."""
+    total = records["blur-of-real-pairs"]["all"]
+    header = ["blur times", "none", *total["by_scale_db"]]
+    row = ["PSNR, dB", f"{total['no_blur_db']:.1f}", *(f"{value:.1f}" for value in total["by_scale_db"].values())]
+    return markdown_table(header, [row])
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -183,6 +204,8 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "generator-rmse": partial(generator_table, figure="rmse"),
     "cameras": camera_table,
     "real": real_table,
+    "layered": layered_table,
+    "real-pairs": real_pairs_table,
     "large-photos": large_photos_table,
 }
 
