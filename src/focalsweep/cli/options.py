@@ -32,7 +32,10 @@ Reference = Annotated[str | None, typer.Option(help="What focus distances count 
 Near = Annotated[float | None, typer.Option(help="Nearest depth to look at, metres.")]
 Far = Annotated[float | None, typer.Option(help="Farthest depth to look at, metres; inf is allowed.")]
 Refine = Annotated[bool, typer.Option(help="Find focus distances inside the ranges that coarse metadata gives.")]
-Memory = Annotated[str | None, typer.Option(help="Bound on the sweep's memory, such as 2GB.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight."),
+]
 Export = Annotated[str, typer.Option(help="More files, commas between: exr, ply, glb.")]
 Sheet = Annotated[bool, typer.Option("--sheet", help="Also sheet.png: frames, sharp picture, depth, confidence.")]
 VideoFrames = Annotated[int, typer.Option(min=2, help="How many frames of a video are taken.")]

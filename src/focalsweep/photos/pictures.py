@@ -84,6 +84,8 @@ def read_picture(
         raise FileNotFoundError(f"{path} does not exist: check the name")
     try:
         decoded = _decode(path, page, white_balance)
+        # Turned as it is stored: a fourth of the memory.
+        decoded.codes = upright(decoded.codes, decoded.orientation)
         pixels = _linear(decoded)
     except Refusal as refusal:
         raise ValueError(f"{path} {refusal}") from None
@@ -95,11 +97,11 @@ def read_picture(
         raise ValueError(f"{path} cannot be read as a picture: is it truncated, damaged or of another type?") from None
     height, width = pixels.shape[:2]
     return Picture(
-        pixels=upright(pixels, decoded.orientation),
+        pixels=pixels,
         transfer=decoded.transfer.name,
         bits=decoded.bits,
         orientation=decoded.orientation,
-        stored_size=(width, height),
+        stored_size=(height, width) if decoded.orientation >= 5 else (width, height),
         notes=tuple(decoded.notes),
         white_balance=decoded.white_balance,
     )
