@@ -40,7 +40,7 @@ def give_freed_memory_back() -> None:
     """To the system at once, from now on: glibc keeps freed blocks of up to 32 MB otherwise. Elsewhere nothing."""
     libc = _glibc()
     if libc is not None:
-        libc.mallopt(M_MMAP_THRESHOLD, 2**24)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**20)
         libc.malloc_trim(0)
 
 

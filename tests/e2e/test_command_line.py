@@ -100,6 +100,24 @@ def test_inspect_writes_what_depth_uses(small_stack: Path, tmp_path: Path, run: 
     assert "f_number = 8.0" in text and "focus_distance = 0.6 " in text
 
 
+def test_inspect_answers_on_standard_output(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    shots = tmp_path / "shots"
+    shutil.copytree(small_stack, shots)
+    done = run("inspect", shots)
+    assert done.err == ""
+    line = next(line for line in done.out.splitlines() if "distances from the" in line)
+    assert "lens" in line and "stack.toml" in line
+    assert "given" in next(
+        line
+        for line in run("inspect", shots, "--focus-reference", "sensor").out.splitlines()
+        if "distances from" in line
+    )
+    text = (shots / "stack.toml").read_text().replace("f_number = 4.0\n", "")
+    (shots / "stack.toml").write_text(text)
+    done = run("inspect", shots)
+    assert "f-number (--f-number)" in done.err and "unknown" in done.out
+
+
 def test_pages_of_a_tiff_with_a_written_stack_toml(small_stack: Path, tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
@@ -158,7 +176,12 @@ def test_no_command_shows_all(run: Run) -> None:
 def test_shell_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "_FOCALSWEEP_COMPLETE=complete_bash" in run("--show-completion", "bash").out
     monkeypatch.setenv("_FOCALSWEEP_COMPLETE", "complete_bash")
-    for words, completed in (("focalsweep d", {"depth", "demo"}), ("focalsweep depth --ne", {"--near"})):
+    cases = (
+        ("focalsweep d", {"depth", "demo"}),
+        ("focalsweep depth --ne", {"--near"}),
+        ("focalsweep depth --align o", {"only"}),
+    )
+    for words, completed in cases:
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
         assert set(run().out.split()) == completed

@@ -95,8 +95,8 @@ def write_record(record: dict[str, Any], output: Path | None) -> None:
 
 def print_table(table: Table) -> None:
     """On standard output; as wide as it is where that is no terminal, so that no line is broken."""
-    output = Console(highlight=False)
-    output.print(table, width=None if output.is_terminal else 10_000, crop=False)
+    width = None if Console().is_terminal else 10_000
+    Console(highlight=False, width=width).print(table)
 
 
 def say_note(note: str) -> None:

@@ -127,7 +127,7 @@ def inspect(
     Example: focalsweep inspect shots/ --write
     """
     from focalsweep.photos.reading import find_settings
-    from focalsweep.photos.settings import FLAGS, write_stack_toml
+    from focalsweep.photos.settings import FLAGS, WORDS, write_stack_toml
     from focalsweep.results.writing import json_bytes
 
     overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
@@ -143,7 +143,7 @@ def inspect(
         for note in settings.notes:
             say_note(note)
         if settings.unknown:
-            missing = ", ".join(f"{name.replace('_', ' ')} ({FLAGS[name]})" for name in settings.unknown)
+            missing = ", ".join(f"{WORDS[name]} ({FLAGS[name]})" for name in settings.unknown)
             say_note(f"still unknown: {missing}: give it here or in stack.toml")
     if write and not json:
         print(path)
@@ -204,7 +204,7 @@ def batch(
 
 
 def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
-    """The same on a small ray-traced stack that ships in the package, and how far off the result is.
+    """Depth of a small ray-traced stack that ships in the package, and how far off the result is.
 
     Example: focalsweep demo -o out/demo
     """

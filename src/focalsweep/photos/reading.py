@@ -19,7 +19,7 @@ from focalsweep.photos.alignment import Alignment, measure_alignment
 from focalsweep.photos.lazy import LazyPictures, Progress
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.pictures import Picture
-from focalsweep.photos.settings import FLAGS, StackSettings, overrides_from_toml, stack_settings
+from focalsweep.photos.settings import FLAGS, WORDS, StackSettings, overrides_from_toml, stack_settings
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.types import Camera, FocalStack
@@ -282,7 +282,7 @@ def _check_plausible(f_number: float, pixel_pitch: float) -> None:
 
 
 def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> str:
-    what = " and ".join(name.replace("_", " ") for name in missing)
+    what = " and ".join([", ".join(WORDS[name] for name in missing[:-1]), WORDS[missing[-1]]]).removeprefix(" and ")
     if "focus_distance" in missing:
         without = [f for f, v in zip(settings.files, settings.focus_distances, strict=True) if v is None]
         if len(without) < len(settings.files):

@@ -24,6 +24,7 @@ FLAGS = {
     "focus_distance": "--focus-distances",
 }
 """What gives each setting on the command line; the keywords of `load_stack` have the names themselves."""
+WORDS = {name: "f-number" if name == "f_number" else name.replace("_", " ") for name in FLAGS}
 UNITS = {"focal_length": "metres", "f_number": "", "pixel_pitch": "metres per pixel of these files"}
 MATCHED_EXPOSURE = 1.05  # the brightest over the darkest
 
@@ -220,13 +221,14 @@ def _note_exposure(frames: Sequence[FrameSettings], notes: list[str]) -> None:
 
 
 def _note_equal_distances(frames: Sequence[FrameSettings], distances: Sequence[Value | None], notes: list[str]) -> None:
-    groups: dict[tuple[float, float, float], list[str]] = {}
+    groups: dict[tuple[float, float, float, bool], list[str]] = {}
     for frame, value in zip(frames, distances, strict=True):
         if value is not None:
-            groups.setdefault((value.value, value.low, value.high), []).append(frame.file)
-    for (metres, _, _), files in groups.items():
+            groups.setdefault((value.value, value.low, value.high, value.only_range), []).append(frame.file)
+    for (metres, low, high, only_range), files in groups.items():
         if len(files) > 1:
-            notes.append(f"{_listed(files)} have one focus distance, {metres:.4g} m")
+            what = f"range, {low:.4g} to {high:.4g} m" if only_range else f"distance, {metres:.4g} m"
+            notes.append(f"{_listed(files)} have one focus {what}")
 
 
 def stack_toml(settings: StackSettings, magnifications: Sequence[float] = ()) -> str:

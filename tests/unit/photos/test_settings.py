@@ -271,3 +271,22 @@ def test_any_tags_make_valid_toml(tags: dict[str, Any]) -> None:
     frame = settings_of(tags, "a.jpg")
     tables = tomllib.loads(stack_toml(stack_settings([frame, frame])))
     assert len(tables["frame"]) == 2
+
+
+def test_reference_names_who_gave_it() -> None:
+    from_file = overrides_from_toml({"focus_reference": "sensor"}, [])
+    assert stack_settings(frames(0.5), from_file).reference_source == "stack.toml"
+    assert stack_settings(frames(0.5), {"focus_reference": "lens"}).reference_source == "given"
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"), [("aligned", "no"), ("aligned", 1), ("focal_length", "50 mm"), ("f_number", True)]
+)
+def test_settings_of_the_wrong_type_are_refused(name: str, bad: Any) -> None:
+    message = message_of(lambda: stack_settings(frames(0.5), {name: bad}), TypeError)
+    assert_one_sentence(message, name, repr(bad))
+
+
+def test_shared_ranges_are_noted_as_ranges() -> None:
+    shared = {"focus_distances": {"0.jpg": (0.5, 0.54), "1.jpg": (0.5, 0.54)}}
+    assert "0.jpg, 1.jpg have one focus range, 0.5 to 0.54 m" in stack_settings(frames(0.4, 0.4), shared).notes
