@@ -276,7 +276,7 @@ def _check_plausible(f_number: float, pixel_pitch: float) -> None:
         raise ValueError(f"f_number of {f_number:g} is below any lens: give it as 2.8 for f/2.8 ({FLAGS['f_number']})")
     if pixel_pitch < LEAST_PIXEL_PITCH:
         raise ValueError(
-            f"pixel_pitch of {pixel_pitch:g} m is below any sensor: a pixel has a few micrometres "
+            f"pixel_pitch of {pixel_pitch:g} m is below any sensor: check its unit, a pixel has a few micrometres "
             f"({FLAGS['pixel_pitch']}, or metres in {NAME})"
         )
 
