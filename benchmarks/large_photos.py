@@ -1,4 +1,4 @@
-"""Time and peak memory of `focalsweep depth` on large photos: python benchmarks/large_photos.py PHOTOS OUT.json [CASE ...]
+"""Time and peak memory of large photos: python benchmarks/large_photos.py PHOTOS OUT.json [CASE ...]
 
 PHOTOS is a folder of photos whose settings are known. Stacks of 12 megapixels x 10 and 50 x 5 are made of them: frames
 are resampled, and repeated with distances 3 % apart where there are too few. What they show does not matter here.

@@ -14,6 +14,8 @@ from pathlib import Path
 
 NUMBER = 4  # bytes of a float32
 PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
+COARSE_MAPS = 20  # at the working size, while depth is brought to full size
+LOADED_LATER = 100 * 2**20  # bytes: the network, matplotlib
 LEAST_PIXELS = 3e5  # of the frames at the working size
 LEAST_WORKSPACE = 2**28
 SPARE = 0.04  # of the bound: what the allocator loses between its blocks
@@ -89,19 +91,23 @@ class MemoryBound:
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""
-        coming = pixels * (self._swept_a_pixel - self._kept_a_pixel)
+        coming = pixels * NUMBER * self._coming_a_pixel
         return max(LEAST_WORKSPACE, int(self.total * (1 - SPARE) - resident_bytes() - coming))
 
     @property
     def _full_size(self) -> float:
-        return PICTURES_AT_ONCE * math.prod(self.size) * self.channels * NUMBER
+        return PICTURES_AT_ONCE * math.prod(self.size) * self.channels * NUMBER + LOADED_LATER
 
     @property
     def _kept_a_pixel(self) -> int:
-        """Bytes of a pixel at the working size while full-size pictures are in memory: frames and results."""
-        return NUMBER * (self.frames * self.channels + self.channels + 3)
+        """Bytes of a pixel at the working size while full-size pictures are in memory: frames, and maps of results."""
+        return NUMBER * (self.frames * self.channels + self.channels + COARSE_MAPS)
 
     @property
     def _swept_a_pixel(self) -> int:
-        """The same while the sweep runs: the frames in one colour, positions and scales come on top."""
-        return self._kept_a_pixel + NUMBER * (self.frames + 8)
+        """The same while the sweep runs: the frames also in one colour, positions, scales and the first results."""
+        return NUMBER * (self.frames * self.channels + self._coming_a_pixel)
+
+    @property
+    def _coming_a_pixel(self) -> int:
+        return self.frames + self.channels + 8
