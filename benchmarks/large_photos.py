@@ -1,11 +1,15 @@
-"""Time and peak memory of `focalsweep depth` on large photos: python benchmarks/large_photos.py PHOTOS OUT.json
+"""Time and peak memory of large photos: python benchmarks/large_photos.py PHOTOS OUT.json [CASE ...]
 
 PHOTOS is a folder of photos whose settings are known. Stacks of 12 megapixels x 10 and 50 x 5 are made of them: frames
 are resampled, and repeated with distances 3 % apart where there are too few. What they show does not matter here.
+Cases are 0, 1, 2 of CASES, by default all; rows of those left out stay as OUT.json has them. Each row tells how many
+jobs the machine had beside it (its load average at the start): seconds count only where that is near 0.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import subprocess
 import sys
@@ -61,6 +65,7 @@ def run_case(photos: Photos, megapixels: float, frames: int, options: tuple[str,
             "-o",
             str(folder / "out"),
         ]
+        load = os.getloadavg()[0]
         start = time.perf_counter()
         # A process of its own for each case: the peak of children is that of the largest of them.
         measured = subprocess.run(
@@ -70,7 +75,7 @@ def run_case(photos: Photos, megapixels: float, frames: int, options: tuple[str,
         peak = int(measured.stdout.rsplit("peak ", 1)[1]) if "peak " in measured.stdout else 0
     return {
         "megapixels": megapixels, "frames": frames, "options": list(options), "status": measured.returncode,
-        "seconds": seconds, "peak_bytes": peak,
+        "seconds": seconds, "peak_bytes": peak, "load_average": load,
     }  # fmt: skip
 
 
@@ -80,12 +85,14 @@ def main() -> None:
         print(f"peak {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024}")
         sys.exit(done.returncode)
     photos = open_photos(sys.argv[1])
-    rows = []
-    for case in CASES:
-        rows.append(run_case(photos, *case))
-        print(rows[-1], flush=True)
-    record = {"benchmark": "large photos", **describe(torch.device("cpu"), 0), "rows": rows}
-    write_files({Path(sys.argv[2]): lambda file: file.write(json_bytes(record))})
+    output = Path(sys.argv[2])
+    about = describe(torch.device("cpu"), 0)
+    rows = json.loads(output.read_text())["rows"] if output.is_file() else [{} for _ in CASES]
+    for number in map(int, sys.argv[3:] or range(len(CASES))):
+        rows[number] = {**run_case(photos, *CASES[number]), "commit": about["commit"]}
+        print(rows[number], flush=True)
+    record = {"benchmark": "large photos", **about, "rows": rows}
+    write_files({output: lambda file: file.write(json_bytes(record))})
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ full size, never the whole stack at full size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_bytes
 from focalsweep.photos.alignment import Alignment
 from focalsweep.photos.reading import Photos
 from focalsweep.photos.values import Value
@@ -20,7 +22,7 @@ from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.full_size import blend_frames, working_scale
-from focalsweep.sweep.volume import sweep_coc_px
+from focalsweep.sweep.volume import Progress, sweep_coc_px
 from focalsweep.types import DepthGrid, FocalStack
 from focalsweep.validation import as_setting
 
@@ -48,7 +50,8 @@ def depth_from_photos(
         method: see `estimate_depth`.
         planes: the depths to look at; by default those in sight.
         refine: look for the focus distances inside the intervals that coarse metadata leaves.
-        memory: bytes that the sweep may use beside its input.
+        memory: bytes that the whole process may take on a CPU, the sweep and the network on a GPU. Tiles and, if need
+            be, the working size are made smaller to keep it; photos that cannot be worked on within it are told.
         device: where to work.
         stage: called as the work goes on.
     """
@@ -56,12 +59,12 @@ def depth_from_photos(
         raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
     say = stage or (lambda name, share: None)
     say("aligning", 0.0)
-    photos, alignment = photos.measured()
+    photos, alignment = photos.measured(lambda share: say("aligning", share))
     _check_blur(photos, planes, alignment)
     settings: dict[str, Any] = {}
     say("looking", 0.0)
     with torch.no_grad():
-        glance = _glance(photos, alignment, device)
+        glance, channels = _glance(photos, alignment, device, lambda share: say("looking", 0.8 * share))
         if photos.relative:
             photos, glance, settings["blur"] = _with_measured_blur(photos, glance)
         elif refine:
@@ -72,8 +75,15 @@ def depth_from_photos(
     rows, columns = (part.stop - part.start for part in alignment.area)
     scale = working_scale(_lens_of(photos), planes, (rows, columns))
     scale = 1.0 if scale > LEAST_REDUCTION else scale
+    bound = None
+    if memory is not None and torch.device(device).type == "cpu":
+        bound, photos = _bounded(memory, photos, (rows, columns), channels)
+        scale = min(scale, math.sqrt(bound.working_pixels / (rows * columns)))
     say("reading", 0.0)
-    stack = photos.stack(alignment, scale)
+    stack = photos.stack(alignment, scale, lambda share: say("reading", share))
+    if bound:
+        give_freed_memory_back()
+        memory = bound.workspace(stack.size[0] * stack.size[1])
     result = estimate_as_it_is(
         stack.to(device=device),
         method,
@@ -85,18 +95,34 @@ def depth_from_photos(
     )
     if scale < 1:
         say("full size", 0.0)
-        frames = (torch.from_numpy(pixels) for pixels in photos.pixels(alignment))
+        frames = map(torch.from_numpy, photos.pixels(alignment, lambda share: say("full size", 0.5 * share)))
         sharp = blend_frames(frames, stack.focus_distances, torch.from_numpy(result.depth))
-        result = at_full_size(result, sharp, photos.camera)
+        result = at_full_size(result, sharp, photos.camera, lambda share: say("full size", 0.5 + 0.5 * share))
     record = {**result.record, **_record(photos, alignment, settings), "relative": photos.relative}
     return replace(result, record=record), stack
 
 
-def _glance(photos: Photos, alignment: Alignment, device: torch.device | str) -> FocalStack:
+def _bounded(memory: int, photos: Photos, size: tuple[int, int], channels: int) -> tuple[MemoryBound, Photos]:
+    """The bound shared out for these photos; a note where it cannot be kept."""
+    give_freed_memory_back()
+    bound = MemoryBound(memory, resident_bytes(), size, channels, len(photos.frames))
+    if memory >= bound.least:
+        return bound, photos
+    note = (
+        f"a memory bound of {memory / 1e9:.2g} GB cannot be kept: photos of {size[1]} x {size[0]} px take at least "
+        f"{bound.least / 1e9:.2g} GB (--memory)"
+    )
+    return bound, replace(photos, notes=[*photos.notes, note])
+
+
+def _glance(
+    photos: Photos, alignment: Alignment, device: torch.device | str, progress: Progress
+) -> tuple[FocalStack, int]:
+    """A small copy of the stack in one channel, and how many the photos have."""
     rows, columns = alignment.area
     longer = max(rows.stop - rows.start, columns.stop - columns.start)
-    stack = photos.stack(alignment, min(1.0, GLANCE_PX / longer))
-    return in_strongest_colour(stack.to(device=device).as_batch())
+    stack = photos.stack(alignment, min(1.0, GLANCE_PX / longer), progress)
+    return in_strongest_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
 def _lens_of(photos: Photos) -> FocalStack:

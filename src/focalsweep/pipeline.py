@@ -28,6 +28,7 @@ from focalsweep.sweep.volume import (
     Progress,
     all_in_focus,
     cost_volume,
+    default_memory,
     may_record,
     plan_sweep,
     sweep_at_once,
@@ -42,6 +43,9 @@ LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
 NETWORK_HALO_PX = 64  # a multiple of the network's stride
+NETWORK_BYTES = 27  # for each pixel of a tile and its halo and each plane, the cost volume included
+SMALLER_TILES_PX = (384, 256, 192, 128)  # where memory is short
+SWEEP_SHARE = 0.6  # of the time, the rest is the network's
 
 
 def network_depth(
@@ -57,11 +61,10 @@ def network_depth(
     stack = stack.to(dtype=torch.float32)  # the precision of the network's weights
     planes = _evenly_spaced(planes)
     inverse_depths = planes.as_batch(len(stack.images))
-    tiles = [(rows, columns) for rows in _cuts(stack.size[0]) for columns in _cuts(stack.size[1])]
+    tile_px = _tile_px(stack.size, planes.count, memory)
+    tiles = [(rows, columns) for rows in _cuts(stack.size[0], tile_px) for columns in _cuts(stack.size[1], tile_px)]
     if len(tiles) == 1:
-        answer = _read_at_once(stack, planes, memory)
-        if progress:
-            progress(1.0)
+        answer = _read_at_once(stack, planes, memory, progress)
     else:
         answer = _read_tiles(stack, planes, tiles, memory, progress)
     return prediction_from_positions(answer[:, 0], answer[:, 1], inverse_depths)
@@ -86,32 +89,55 @@ def _read_tiles(
     for number, ((row, row_area), (column, column_area)) in enumerate(tiles):
         top, left = row_area.start, column_area.start
         part = grey.cropped(top, left, row_area.stop - top, column_area.stop - left)
-        volume = cost_volume(part, planes, COST, statistics=statistics, memory=memory)
+        swept = _part_of(progress, number / len(tiles), SWEEP_SHARE / len(tiles))
+        bound = _left_for_sweep(memory, part, planes)
+        volume = cost_volume(part, planes, COST, statistics=statistics, memory=bound, progress=swept)
         piece = read_volume(network, stack.images[..., row_area, column_area], volume, frames)
         answer[:, :, row, column] = piece[
             ..., row.start - top : row.stop - top, column.start - left : column.stop - left
         ]
+        del volume, piece  # before the next tile is swept
         if progress:
             progress((number + 1) / len(tiles))
     return answer
 
 
-def _read_at_once(stack: FocalStack, planes: DepthGrid, memory: int | None) -> Tensor:  # B 2 H W
+def _part_of(progress: Progress | None, start: float, share: float) -> Progress | None:
+    return progress and (lambda done: progress(start + share * done))
+
+
+def _left_for_sweep(memory: int | None, stack: FocalStack, planes: DepthGrid) -> int | None:
+    """Of a bound, less what a tile takes anyway: its costs twice, the spectra of its frames."""
+    if memory is None:
+        return None
+    batch, frames, _, height, width = stack.images.shape
+    taken = 8 * (planes.count + frames) * batch * height * width
+    return max(1, min(memory - taken, default_memory(stack.images.device)))
+
+
+def _read_at_once(stack: FocalStack, planes: DepthGrid, memory: int | None, progress: Progress | None) -> Tensor:
     """A picture of one tile; on a GPU the whole way from frames to answer is recorded and replayed."""
     network = load_network("sweepnet", stack.images.device)
     images, frames = stack.images, sharpest_frames(stack, planes).to(stack.images.device)
     grey_like = stack.with_images(images[:, :, :1])
     plan = plan_sweep(grey_like, planes, COST, "mirror", memory)
     if not may_record(images, COST, plan, memory):
-        volume = cost_volume(in_strongest_colour(stack), planes, COST, memory=memory)
-        return read_volume(network, images, volume, frames)
+        swept, bound = _part_of(progress, 0, SWEEP_SHARE), _left_for_sweep(memory, grey_like, planes)
+        volume = cost_volume(in_strongest_colour(stack), planes, COST, memory=bound, progress=swept)
+        answer = read_volume(network, images, volume, frames)
+        if progress:
+            progress(1.0)
+        return answer
 
     def run(images: Tensor, coc_px: Tensor, frames: Tensor) -> Tensor:
         grey = project(images, strongest_colour(images)) if images.shape[2] > 1 else images
         return read_volume(network, images, sweep_at_once(COST, plan, grey, coc_px), frames)
 
     key = ("sweepnet", plan.grid.height, plan.grid.width, planes.count)
-    return graphs.SWEEPS.run(key, run, images, plan.padded_coc_px, frames)
+    answer = graphs.SWEEPS.run(key, run, images, plan.padded_coc_px, frames)
+    if progress:
+        progress(1.0)
+    return answer
 
 
 def read_volume(
@@ -127,12 +153,21 @@ def read_volume(
     return torch.stack([output.position, output.scale], 1)
 
 
-def _cuts(length: int) -> list[tuple[slice, slice]]:
+def _tile_px(size: tuple[int, int], plane_count: int, memory: int | None) -> int:
+    """The side of the largest tiles that the network can read within `memory` bytes, or of the smallest there are."""
+    for tile_px in (NETWORK_TILE_PX, *SMALLER_TILES_PX) if memory is not None else ():
+        height, width = (max(area.stop - area.start for _, area in _cuts(length, tile_px)) for length in size)
+        if height * width * plane_count * NETWORK_BYTES <= memory:
+            return tile_px
+    return NETWORK_TILE_PX if memory is None else min(SMALLER_TILES_PX)
+
+
+def _cuts(length: int, tile_px: int) -> list[tuple[slice, slice]]:
     """An axis cut into cores, each with the area around it that the network sees.
 
     Areas begin at multiples of the network's stride, so that its coarse pixels are the same in all tiles.
     """
-    count = max(1, round(length / NETWORK_TILE_PX))
+    count = max(1, round(length / tile_px))
     borders = [*(STRIDE * round(i * length / count / STRIDE) for i in range(count)), length]
     return [
         (slice(start, stop), slice(max(0, start - NETWORK_HALO_PX), min(length, stop + NETWORK_HALO_PX)))
@@ -161,9 +196,9 @@ def estimate_depth(
         stack: frames in linear light with their camera; a batch gives batched arrays.
         method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
             the lowest cost alone.
-        planes: the depths to look at; by default 64 planes over those in sight, within or beyond the
-            focus distances.
-        memory: bytes that the sweep may use beside its input; None is 0.5 GB on a CPU, 4 GB on a GPU.
+        planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
+        memory: bytes that sweep and network may use beside their input and output, by smaller tiles; None is about
+            1.5 GB on a CPU.
         progress: called with the share done, 0 to 1.
     """
     source = "the caller"
@@ -253,11 +288,13 @@ def at_full_size(
     result: DepthResult,
     sharp: Tensor,  # H W C: the all-in-focus picture at full size
     camera: Camera,  # of the full-size pictures
+    progress: Progress | None = None,
 ) -> DepthResult:
     """A result of smaller pictures brought to full size along the edges of the full-size picture."""
     start = time.perf_counter()
     depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
-    full = upsample_guided(depth, std, confidence, torch.from_numpy(result.all_in_focus).clamp_min(0), sharp)
+    small = torch.from_numpy(result.all_in_focus).clamp_min(0)
+    full = upsample_guided(depth, std, confidence, small, sharp, progress)
     seconds = {**result.record["seconds"], "full_size": time.perf_counter() - start}
     return replace(
         result,

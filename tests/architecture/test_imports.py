@@ -11,7 +11,7 @@ import focalsweep
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
-    {"validation"},
+    {"validation", "memory"},
     {"types"},
     {"optics"},
     {"sweep", "model"},

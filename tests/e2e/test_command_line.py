@@ -24,7 +24,7 @@ def test_demo_is_close_to_the_truth(tmp_path: Path) -> None:
         depth = saved["depth"]
     truth = cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED) * 1e-4
     assert np.median(np.abs(depth - truth) / truth) < 0.008
-    assert "median error" in done.err
+    assert "median error" in done.out.splitlines()[-1]
 
 
 def test_depth_writes_what_it_says(small_stack: Path, tmp_path: Path) -> None:
@@ -94,9 +94,28 @@ def test_inspect_writes_what_depth_uses(small_stack: Path, tmp_path: Path, run: 
     (shots / "stack.toml").write_text(edited)
     assert_refused(run("inspect", shots, "--write"), "stack.toml", "--force")
     assert (shots / "stack.toml").read_text() == edited
-    assert run("inspect", shots, "--write", "--force", "--f-number", "8").out == f"{shots / 'stack.toml'}\n"
+    done = run("inspect", shots, "--write", "--force", "--f-number", "8")
+    assert done.out.endswith(f"\n{shots / 'stack.toml'}\n") and done.err == ""
     text = (shots / "stack.toml").read_text()
     assert "f_number = 8.0" in text and "focus_distance = 0.6 " in text
+
+
+def test_inspect_answers_on_standard_output(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    shots = tmp_path / "shots"
+    shutil.copytree(small_stack, shots)
+    done = run("inspect", shots)
+    assert done.err == ""
+    line = next(line for line in done.out.splitlines() if "distances from the" in line)
+    assert "lens" in line and "stack.toml" in line
+    assert "given" in next(
+        line
+        for line in run("inspect", shots, "--focus-reference", "sensor").out.splitlines()
+        if "distances from" in line
+    )
+    text = (shots / "stack.toml").read_text().replace("f_number = 4.0\n", "")
+    (shots / "stack.toml").write_text(text)
+    done = run("inspect", shots)
+    assert "f-number (--f-number)" in done.err and "unknown" in done.out
 
 
 def test_pages_of_a_tiff_with_a_written_stack_toml(small_stack: Path, tmp_path: Path, run: Run) -> None:
@@ -157,7 +176,12 @@ def test_no_command_shows_all(run: Run) -> None:
 def test_shell_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "_FOCALSWEEP_COMPLETE=complete_bash" in run("--show-completion", "bash").out
     monkeypatch.setenv("_FOCALSWEEP_COMPLETE", "complete_bash")
-    for words, completed in (("focalsweep d", {"depth", "demo"}), ("focalsweep depth --ne", {"--near"})):
+    cases = (
+        ("focalsweep d", {"depth", "demo"}),
+        ("focalsweep depth --ne", {"--near"}),
+        ("focalsweep depth --align o", {"only"}),
+    )
+    for words, completed in cases:
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
         assert set(run().out.split()) == completed

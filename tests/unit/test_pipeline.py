@@ -123,7 +123,7 @@ def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[float] = []
     monkeypatch.setattr(pipeline, "NETWORK_TILE_PX", 128)
     tiled = estimate_depth(stack, planes=planes, progress=shares.append)
-    assert shares == pytest.approx([i / 6 for i in range(1, 7)])
+    assert shares == sorted(shares) and {round(6 * share, 6) for share in shares} >= {1, 2, 3, 4, 5, 6}
     difference = np.abs(tiled.depth - whole.depth) / whole.depth
     print(f"relative difference of depth: mean {difference.mean():.1e}, largest {difference.max():.1e}")
     assert 0 < difference.mean() < 1e-3
@@ -131,7 +131,7 @@ def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (np.abs(tiled.std - whole.std) / whole.std).mean() < 0.02
     for axis, length in enumerate(stack.size):
         jump, usual = (np.abs(np.diff(1 / result.depth, axis=axis)).mean(1 - axis) for result in (tiled, whole))
-        borders = [core.start - 1 for core, _ in pipeline._cuts(length)[1:]]
+        borders = [core.start - 1 for core, _ in pipeline._cuts(length, 128)[1:]]
         assert borders
         for border in borders:
             assert jump[border] < 1.1 * usual[border] + 0.1 * usual.mean(), f"a seam along axis {axis} at {border}"
@@ -139,7 +139,7 @@ def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("length", [1, 500, 768, 770, 1023, 1999, 4000])
 def test_cuts_cover_an_axis_in_step_with_the_network(length: int) -> None:
-    cuts = pipeline._cuts(length)
+    cuts = pipeline._cuts(length, pipeline.NETWORK_TILE_PX)
     assert [pixel for core, _ in cuts for pixel in range(core.start, core.stop)] == list(range(length))
     for core, area in cuts:
         assert area.start % STRIDE == 0

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 console = Console(stderr=True)
+"""Progress, notes and errors; results go to standard output."""
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -24,7 +26,7 @@ def find_device(name: str):  # type: ignore[no-untyped-def]
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name not in ("cpu", "cuda"):
-        raise ValueError(f"no device is called {name!r}: it is auto, cpu or cuda")
+        raise ValueError(f"--device must be auto, cpu or cuda, but is {name!r}")
     if name == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch finds no CUDA GPU here: use --device cpu")
     return torch.device(name)
@@ -63,11 +65,20 @@ def read_numbers(text: str | None, flag: str) -> list[float] | None:
 @contextmanager
 def stages(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A bar on standard error that names the stage at hand; silent where that is no terminal, or if asked."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     off = quiet or not console.is_terminal
-    with Progress(*columns, console=console, disable=off, transient=True) as bar:
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=off, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
-        yield lambda name, share: bar.update(task, description=name, completed=share)
+        shown = ""
+
+        def show(name: str, share: float) -> None:
+            nonlocal shown
+            if name != shown:  # a clock of its own for every stage
+                bar.reset(task, description=name)
+                shown = name
+            bar.update(task, completed=share)
+
+        yield show
 
 
 def write_record(record: dict[str, Any], output: Path | None) -> None:
@@ -80,6 +91,12 @@ def write_record(record: dict[str, Any], output: Path | None) -> None:
     else:
         output.parent.mkdir(parents=True, exist_ok=True)
         print(*write_files({output: lambda file: file.write(text)}))
+
+
+def print_table(table: Table) -> None:
+    """On standard output; as wide as it is where that is no terminal, so that no line is broken."""
+    width = None if Console().is_terminal else 10_000
+    Console(highlight=False, width=width).print(table)
 
 
 def say_note(note: str) -> None:

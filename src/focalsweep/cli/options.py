@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,19 +21,47 @@ PhotosArgument = Annotated[
     list[Path], typer.Argument(help="A folder of photos, files, a TIFF of many pages, or a video of a focus sweep.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
-Method = Annotated[str, typer.Option(help="sweep: the network reads the sweep; argmin: its lowest cost.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-Align = Annotated[str, typer.Option(help="auto: register the frames; none: they are; only: write registered frames.")]
+
+
+def _one_of(*values: str) -> Callable[[], list[str]]:
+    """What a shell completes the option's value with."""
+    return lambda: list(values)
+
+
+Method = Annotated[
+    str,
+    typer.Option(
+        help="sweep: the network reads the sweep; argmin: the lowest cost alone.",
+        autocompletion=_one_of("sweep", "argmin"),
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(help="cpu, cuda, or auto: the GPU where there is one.", autocompletion=_one_of("auto", "cpu", "cuda")),
+]
+Align = Annotated[
+    str,
+    typer.Option(
+        help="auto: register the frames; none: they lie on each other already; only: write them registered, no depth.",
+        autocompletion=_one_of("auto", "none", "only"),
+    ),
+]
 Relative = Annotated[bool, typer.Option("--relative", help="Depth without a unit, where focus distances are unknown.")]
 FocalLength = Annotated[float | None, typer.Option(help="Focal length in millimetres (not the 35 mm equivalent).")]
 FNumber = Annotated[float | None, typer.Option(help="f-number, 2.8 for f/2.8.")]
-PixelPitch = Annotated[float | None, typer.Option(help="Micrometres a pixel of these files has on the sensor.")]
+PixelPitch = Annotated[float | None, typer.Option(help="Micrometres a pixel: sensor width / picture width in px.")]
 Distances = Annotated[str | None, typer.Option(help="Metres, one for each photo in order: 0.35,0.5,0.9")]
-Reference = Annotated[str | None, typer.Option(help="What focus distances count from: lens or sensor.")]
+Reference = Annotated[
+    str | None,
+    typer.Option(help="What focus distances count from: lens or sensor.", autocompletion=_one_of("lens", "sensor")),
+]
 Near = Annotated[float | None, typer.Option(help="Nearest depth to look at, metres.")]
 Far = Annotated[float | None, typer.Option(help="Farthest depth to look at, metres; inf is allowed.")]
 Refine = Annotated[bool, typer.Option(help="Find focus distances inside the ranges that coarse metadata gives.")]
-Memory = Annotated[str | None, typer.Option(help="Bound on the sweep's memory, such as 2GB.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight."),
+]
 Export = Annotated[str, typer.Option(help="More files, commas between: exr, ply, glb.")]
 Sheet = Annotated[bool, typer.Option("--sheet", help="Also sheet.png: frames, sharp picture, depth, confidence.")]
 VideoFrames = Annotated[int, typer.Option(min=2, help="How many frames of a video are taken.")]

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from focalsweep.cli.console import console, say, say_note, sentence, stages
+from focalsweep.cli.console import print_table, say, say_note, sentence, stages
 from focalsweep.cli.options import (
     Align,
     Device,
@@ -127,7 +127,7 @@ def inspect(
     Example: focalsweep inspect shots/ --write
     """
     from focalsweep.photos.reading import find_settings
-    from focalsweep.photos.settings import write_stack_toml
+    from focalsweep.photos.settings import FLAGS, WORDS, write_stack_toml
     from focalsweep.results.writing import json_bytes
 
     overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
@@ -139,11 +139,12 @@ def inspect(
         written = {"written": str(path)} if write else {}
         print(json_bytes(_settings_record(settings) | written).decode(), end="")
     else:
-        console.print(_settings_table(settings))
+        print_table(_settings_table(settings))
         for note in settings.notes:
             say_note(note)
         if settings.unknown:
-            say_note(f"still unknown: {', '.join(settings.unknown)}")
+            missing = ", ".join(f"{WORDS[name]} ({FLAGS[name]})" for name in settings.unknown)
+            say_note(f"still unknown: {missing}: give it here or in stack.toml")
     if write and not json:
         print(path)
 
@@ -203,7 +204,7 @@ def batch(
 
 
 def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
-    """The same on a small ray-traced stack that ships in the package, and how far off the result is.
+    """Depth of a small ray-traced stack that ships in the package, and how far off the result is.
 
     Example: focalsweep demo -o out/demo
     """
@@ -216,7 +217,7 @@ def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: De
     steps = cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED)
     truth = np.asarray(steps, dtype=np.float64) * 1e-4
     relative = np.abs(estimate - truth) / truth
-    console.print(f"against the true depth: median error {np.median(relative):.2%}, mean {relative.mean():.2%}")
+    print(f"against the true depth: median error {np.median(relative):.2%}, mean {relative.mean():.2%}")
 
 
 def _source(photos: Sequence[Path]) -> Any:
@@ -243,14 +244,15 @@ def _estimate(photos: Photos, output: Path, job: Job) -> tuple[list[Path], dict[
         result, stack = depth_from_photos(
             photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device, stage=stage
         )
+        stage("writing", 0.0)
+        png = contact_sheet(stack, result) if job.sheet else b""
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            written = result.save(output, job.exports, lambda share: stage("writing", share))
     notes = result.record["warnings"]
     if not job.quiet:
         for note in notes:
             say_note(note)
-    png = contact_sheet(stack, result) if job.sheet else b""
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        written = result.save(output, job.exports)
     for warning in raised if not job.quiet else ():
         say_note(str(warning.message))
     if png:

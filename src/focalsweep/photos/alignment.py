@@ -73,17 +73,18 @@ class Alignment:
         place = self.kept.index(index)
         rows, columns = self.area
         if np.array_equal(self.transforms[place], np.eye(3)):
-            cut = frame[rows, columns]
-        else:
-            corner = np.array([[1.0, 0, columns.start], [0, 1, rows.start], [0, 0, 1]])
-            size = (columns.stop - columns.start, rows.stop - rows.start)
-            flags = cv2.INTER_LANCZOS4 | cv2.WARP_INVERSE_MAP
-            warped = cv2.warpPerspective(
-                frame, self.transforms[place] @ corner, size, flags=flags, borderMode=cv2.BORDER_REFLECT_101
-            )
-            cut = np.maximum(warped, 0, out=warped).reshape(size[1], size[0], -1)
-        brighter = np.float32(self.gains[place])
-        return np.ascontiguousarray(cut if brighter == 1 else cut / brighter)
+            cut = np.ascontiguousarray(frame[rows, columns])
+            return cut if self.gains[place] == 1 else cut / np.float32(self.gains[place])
+        corner = np.array([[1.0, 0, columns.start], [0, 1, rows.start], [0, 0, 1]])
+        size = (columns.stop - columns.start, rows.stop - rows.start)
+        flags = cv2.INTER_LANCZOS4 | cv2.WARP_INVERSE_MAP
+        warped = cv2.warpPerspective(
+            frame, self.transforms[place] @ corner, size, flags=flags, borderMode=cv2.BORDER_REFLECT_101
+        )
+        np.maximum(warped, 0, out=warped)
+        if self.gains[place] != 1:
+            np.divide(warped, np.float32(self.gains[place]), out=warped)
+        return np.asarray(warped, np.float32).reshape(size[1], size[0], -1)
 
 
 def align(

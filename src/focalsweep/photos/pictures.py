@@ -84,14 +84,16 @@ def read_picture(
     path = Path(path)
     with _one_sentence(path):
         decoded = _decode(path, page, white_balance)
+        # Turned as it is stored: a fourth of the memory.
+        decoded.codes = upright(decoded.codes, decoded.orientation)
         pixels = _linear(decoded)
     height, width = pixels.shape[:2]
     return Picture(
-        pixels=upright(pixels, decoded.orientation),
+        pixels=pixels,
         transfer=decoded.transfer.name,
         bits=decoded.bits,
         orientation=decoded.orientation,
-        stored_size=(width, height),
+        stored_size=(height, width) if decoded.orientation >= 5 else (width, height),
         notes=tuple(decoded.notes),
         white_balance=decoded.white_balance,
     )

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import Alignment, measure_alignment
+from focalsweep.photos.lazy import LazyPictures, Progress
 from focalsweep.photos.metadata import FrameSettings, read_settings
-from focalsweep.photos.settings import StackSettings, overrides_from_toml, stack_settings
+from focalsweep.photos.pictures import Picture
+from focalsweep.photos.settings import FLAGS, WORDS, StackSettings, overrides_from_toml, stack_settings
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.types import Camera, FocalStack
@@ -60,9 +63,9 @@ class Photos:
     def names(self) -> list[str]:
         return [frame.name for frame in self.frames]
 
-    def measured(self) -> tuple[Photos, Alignment]:
+    def measured(self, progress: Progress | None = None) -> tuple[Photos, Alignment]:
         """How the frames lie on each other, and the photos that could be registered."""
-        pictures = _Lazy(self.frames)
+        pictures = LazyPictures(self.frames, progress)
         alignment = measure_alignment(pictures, mode=self.align, names=self.names)
         kept = alignment.kept
         settings = replace(
@@ -83,22 +86,29 @@ class Photos:
         )
         return photos, _renumbered(alignment)
 
-    def pixels(self, alignment: Alignment) -> Iterator[Array]:
+    def pixels(self, alignment: Alignment, progress: Progress | None = None) -> Iterator[Array]:
         """The registered pictures, H W C in linear light, one at a time.
 
         What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
         """
-        for index, picture in enumerate(read_frames(self.frames)):
+        count = len(self.frames)
+
+        def register(index: int, picture: Picture) -> Array:
             pixels = alignment.apply(index, picture.pixels)
             if self.white != 1:
-                pixels = pixels / np.float32(self.white)
-            yield np.minimum(pixels, np.float32(1), out=pixels)
+                np.divide(pixels, np.float32(self.white), out=pixels)
+            if progress:
+                progress((index + 1) / count)
+            return np.minimum(pixels, np.float32(1), out=pixels)
 
-    def stack(self, alignment: Alignment, scale: float = 1.0) -> FocalStack:
+        return map(register, range(count), read_frames(self.frames))
+
+    def stack(self, alignment: Alignment, scale: float = 1.0, progress: Progress | None = None) -> FocalStack:
         """All frames in memory, resampled by `scale`."""
         images = torch.empty(0)
-        for index, pixels in enumerate(self.pixels(alignment)):  # each into its place: no frame is held twice
-            image = torch.from_numpy(_resized(pixels, scale)).movedim(-1, 0)
+        small = map(partial(_resized, scale=scale), self.pixels(alignment, progress))
+        for index, pixels in enumerate(small):  # each into its place: no frame is held twice
+            image = torch.from_numpy(pixels).movedim(-1, 0)
             if index == 0:
                 images = torch.empty((len(self.frames), *image.shape))
             images[index] = image
@@ -162,6 +172,8 @@ def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, A
     order, distances = overrides.get("order"), overrides.pop("focus_distances", None)
     if order is not None and order not in ORDERS:
         raise ValueError(f"order must be {' or '.join(ORDERS)}, but is {order!r}")
+    if "focus_reference" in overrides:
+        given.pop("reference_source", None)
     given |= overrides
     if distances is not None:
         given["focus_distances"] = given["focus_distances"] | _by_name(distances, frames)
@@ -206,7 +218,7 @@ def _by_name(distances: Any, frames: list[Frame]) -> dict[str, Any]:
     values = list(distances)
     if len(values) != len(frames):
         raise ValueError(
-            f"focus_distances has {len(values)} values, but there are {len(frames)} photos "
+            f"focus_distances (--focus-distances) has {len(values)} values, but there are {len(frames)} photos "
             f"({frames[0].name} to {frames[-1].name}): give one for each, in that order"
         )
     return {frame.name: value for frame, value in zip(frames, values, strict=True)}
@@ -261,25 +273,21 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
 def _check_plausible(f_number: float, pixel_pitch: float) -> None:
     """No real lens or sensor has less; the blur would be larger than any picture."""
     if f_number < LEAST_F_NUMBER:
-        raise ValueError(f"f_number of {f_number:g} is below any lens: give the focal length over the aperture, 2.8")
+        raise ValueError(f"f_number of {f_number:g} is below any lens: give it as 2.8 for f/2.8 ({FLAGS['f_number']})")
     if pixel_pitch < LEAST_PIXEL_PITCH:
-        raise ValueError(f"pixel_pitch of {pixel_pitch:g} m is below any sensor: check its unit (a few micrometres)")
+        raise ValueError(
+            f"pixel_pitch of {pixel_pitch:g} m is below any sensor: check its unit, a pixel has a few micrometres "
+            f"({FLAGS['pixel_pitch']}, or metres in {NAME})"
+        )
 
 
 def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> str:
-    flags = {
-        "focal_length": "--focal-length-mm",
-        "f_number": "--f-number",
-        "pixel_pitch": "--pixel-pitch-um",
-        "focus_distance": "--focus-distances",
-    }
-    words = {name: name.replace("_", " ") for name in flags}
-    what = " and ".join(words[name] for name in missing)
+    what = " and ".join([", ".join(WORDS[name] for name in missing[:-1]), WORDS[missing[-1]]]).removeprefix(" and ")
     if "focus_distance" in missing:
         without = [f for f, v in zip(settings.files, settings.focus_distances, strict=True) if v is None]
         if len(without) < len(settings.files):
             what += f" (of {without[0]}{' and others' if len(without) > 1 else ''})"
-    remedy = f"give {', '.join(flags[name] for name in missing)}, or add it to {NAME} (focalsweep inspect --write)"
+    remedy = f"give {', '.join(FLAGS[name] for name in missing)}, or add it to {NAME} (focalsweep inspect --write)"
     relative = ", or --relative for depth without a unit" if "focus_distance" in missing else ""
     return f"{folder}: {what} unknown, the metadata does not say: {remedy}{relative}"
 
@@ -318,39 +326,6 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         relative=True,
         notes=[note],
     )
-
-
-class _Lazy(Sequence[Array]):
-    """Frames that are read when they are asked for, in turn."""
-
-    def __init__(self, frames: list[Frame]) -> None:
-        self._frames = frames
-        self._next = read_frames(frames)
-        self._position = 0
-        self._largest = 1.0
-        self._floats = False
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def __getitem__(self, index: Any) -> Any:
-        if index != self._position:
-            self._next, self._position = read_frames(self._frames), 0
-            while self._position < index:
-                next(self._next)
-                self._position += 1
-        picture = next(self._next)
-        self._position += 1
-        self._floats = self._floats or picture.transfer.endswith("(float)")
-        if self._floats:
-            self._largest = max(self._largest, picture.largest)
-        return picture.pixels
-
-    def white(self) -> float:
-        """The largest value of all frames where they are stored as floats and it passes 1; 1 for others."""
-        while self._floats and self._position < len(self):
-            self[self._position]
-        return self._largest
 
 
 @contextmanager

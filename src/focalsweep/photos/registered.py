@@ -24,7 +24,7 @@ def registered_files(
     if folder.resolve() in {frame.path.resolve().parent for frame in photos.frames}:
         raise ValueError(f"{folder} holds the photos themselves: give another folder for the registered frames")
     stage("aligning", 0.0)
-    photos, alignment = photos.measured()
+    photos, alignment = photos.measured(lambda share: stage("aligning", share))
     names = [f"{number:02d}_{Path(frame.path).stem}.tif" for number, frame in enumerate(photos.frames)]
     pictures = enumerate(photos.pixels(alignment))
 

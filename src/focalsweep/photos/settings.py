@@ -16,7 +16,15 @@ from focalsweep.photos.metadata import FrameSettings, is_phone
 from focalsweep.photos.values import Reference, Value, between, exact
 
 CAMERA_FIELDS = ("focal_length", "f_number", "pixel_pitch")
-OTHER_FIELDS = ("focus_reference", "focus_distances", "aligned", "order")
+OTHER_FIELDS = ("focus_reference", "reference_source", "focus_distances", "aligned", "order")
+FLAGS = {
+    "focal_length": "--focal-length-mm",
+    "f_number": "--f-number",
+    "pixel_pitch": "--pixel-pitch-um",
+    "focus_distance": "--focus-distances",
+}
+"""What gives each setting on the command line; the keywords of `load_stack` have the names themselves."""
+WORDS = {name: "f-number" if name == "f_number" else name.replace("_", " ") for name in FLAGS}
 UNITS = {"focal_length": "metres", "f_number": "", "pixel_pitch": "metres per pixel of these files"}
 MATCHED_EXPOSURE = 1.05  # the brightest over the darkest
 
@@ -55,6 +63,8 @@ def overrides_from_toml(camera: Mapping[str, Any], frames: Sequence[Mapping[str,
     overrides: dict[str, Any] = {
         name: exact(float(value), "stack.toml") if name in CAMERA_FIELDS else value for name, value in camera.items()
     }
+    if "focus_reference" in camera:
+        overrides["reference_source"] = "stack.toml"
     distances = {}
     for frame in frames:
         if "focus_distance" in frame:
@@ -71,7 +81,8 @@ def stack_settings(frames: Sequence[FrameSettings], overrides: Mapping[str, Any]
     Args:
         frames: as `read_settings` gives them.
         overrides: the user's: `focal_length`, `f_number`, `pixel_pitch` (numbers, or `Value`s with their source),
-            `focus_reference`, `aligned`, `order`, and `focus_distances`: {file name: metres, (near, far) or `Value`}.
+            `focus_reference` (and `reference_source`: who says so), `aligned`, `order`, and `focus_distances`:
+            {file name: metres, (near, far) or `Value`}.
 
     Raises:
         ValueError: focal length or f-number differ between photos, and no override settles them.
@@ -80,10 +91,12 @@ def stack_settings(frames: Sequence[FrameSettings], overrides: Mapping[str, Any]
     unknown = sorted(set(given) - {*CAMERA_FIELDS, *OTHER_FIELDS})
     if unknown:
         raise TypeError(f"no setting {unknown[0]!r}: it is one of {', '.join((*CAMERA_FIELDS, *OTHER_FIELDS))}")
+    if not isinstance(given.get("aligned"), bool | None):
+        raise TypeError(f"aligned must be True or False, but is {given['aligned']!r}: leave it out to have it done")
     notes = _shared(frames)
     camera = {name: _merged(name, frames, given.get(name), notes) for name in CAMERA_FIELDS}
     distances = _distances(frames, given.get("focus_distances") or {}, notes)
-    reference, source = _reference(frames, distances, given.get("focus_reference"), notes)
+    reference, source = _reference(frames, distances, given, notes)
     _note_exposure(frames, notes)
     _note_equal_distances(frames, distances, notes)
     return StackSettings(
@@ -118,7 +131,7 @@ def _merged(name: str, frames: Sequence[FrameSettings], given: Any, notes: list[
     """The one value of all photos, or the user's; a photo without it takes that of the others."""
     found: list[tuple[str, Value]] = [(f.file, getattr(f, name)) for f in frames if getattr(f, name) is not None]
     if given is not None:
-        value = given if isinstance(given, Value) else exact(float(given), "given")
+        value = given if isinstance(given, Value) else exact(_number(name, given), "given")
         if found and value.disagrees(found[0][1]):
             notes.append(f"{name} is {value}, the metadata says {found[0][1]}")
         return value
@@ -130,9 +143,15 @@ def _merged(name: str, frames: Sequence[FrameSettings], given: Any, notes: list[
         what = {"focal_length": "the zoom", "f_number": "the aperture", "pixel_pitch": "the pixel pitch"}[name]
         raise ValueError(
             f"{what} changed between frames: {low_file} has {low.value * scale:.4g}{unit}, "
-            f"{high_file} has {high.value * scale:.4g}{unit}: take photos of one setting, or give {name}"
+            f"{high_file} has {high.value * scale:.4g}{unit}: take photos of one setting, or give {FLAGS[name]}"
         )
     return found[0][1]
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool | str):
+        raise TypeError(f"{name} must be a number{' of metres' if name != 'f_number' else ''}, but is {given!r}")
+    return float(given)
 
 
 def _distances(frames: Sequence[FrameSettings], given: Mapping[str, Any], notes: list[str]) -> list[Value | None]:
@@ -170,13 +189,14 @@ def _given_distance(value: Any, file: str) -> Value:
 
 
 def _reference(
-    frames: Sequence[FrameSettings], distances: Sequence[Value | None], given: Any, notes: list[str]
+    frames: Sequence[FrameSettings], distances: Sequence[Value | None], overrides: Mapping[str, Any], notes: list[str]
 ) -> tuple[Reference, str]:
     """What the distances count from: the user's word, else the maker's convention."""
+    given = overrides.get("focus_reference")
     if given in ("lens", "sensor"):
-        return given, "given"
+        return given, overrides.get("reference_source", "given")
     if given is not None:
-        raise ValueError(f'focus_reference must be "lens" or "sensor", but is {given!r}')
+        raise ValueError(f'focus_reference (--focus-reference) must be "lens" or "sensor", but is {given!r}')
     sources = {value.source for value in distances if value is not None}
     if sources and sources <= {"stack.toml", "given"}:
         return "lens", "the default for distances that are given"
@@ -184,7 +204,7 @@ def _reference(
     if is_phone(make):
         return "lens", "phones count from the lens"
     if sources and {frame.focus_reference for frame in frames} - {None} == {"sensor"}:
-        notes.append(f"distances count from the sensor, as {make} has them: set focus_reference where they do not")
+        notes.append(f"distances count from the sensor, as {make} has them: --focus-reference lens where they do not")
         return "sensor", f"the convention of {make}"
     return "lens", "the default where the maker's convention is unknown"
 
@@ -201,13 +221,14 @@ def _note_exposure(frames: Sequence[FrameSettings], notes: list[str]) -> None:
 
 
 def _note_equal_distances(frames: Sequence[FrameSettings], distances: Sequence[Value | None], notes: list[str]) -> None:
-    groups: dict[tuple[float, float, float], list[str]] = {}
+    groups: dict[tuple[float, float, float, bool], list[str]] = {}
     for frame, value in zip(frames, distances, strict=True):
         if value is not None:
-            groups.setdefault((value.value, value.low, value.high), []).append(frame.file)
-    for (metres, _, _), files in groups.items():
+            groups.setdefault((value.value, value.low, value.high, value.only_range), []).append(frame.file)
+    for (metres, low, high, only_range), files in groups.items():
         if len(files) > 1:
-            notes.append(f"{_listed(files)} have one focus distance, {metres:.4g} m")
+            what = f"range, {low:.4g} to {high:.4g} m" if only_range else f"distance, {metres:.4g} m"
+            notes.append(f"{_listed(files)} have one focus {what}")
 
 
 def stack_toml(settings: StackSettings, magnifications: Sequence[float] = ()) -> str:

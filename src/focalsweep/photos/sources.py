@@ -98,7 +98,9 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
     """
     first: Picture | None = None
     shape: tuple[int, ...] = ()
-    for frame, picture in zip(frames, _pictures_of(frames), strict=True):
+
+    def check(frame: Frame, picture: Picture) -> Picture:
+        nonlocal first, shape
         if first is None:
             shape = picture.pixels.shape
             first = replace(picture, pixels=picture.pixels[:0].copy())  # the record without the memory
@@ -110,7 +112,9 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
                 f"{frame.name} has {_size(picture.pixels.shape)}, but {frames[0].name} has {_size(shape)}: "
                 "all photos of a stack must have one size and as many channels, leave out the odd one"
             )
-        yield picture
+        return picture
+
+    return map(check, frames, _pictures_of(frames))  # a generator would keep the last picture while it reads the next
 
 
 def natural_order(path: Path) -> list[Any]:
@@ -194,15 +198,18 @@ def _size(shape: tuple[int, ...]) -> str:
 
 
 def _pictures_of(frames: Sequence[Frame]) -> Iterator[Picture]:
-    white_balance: tuple[float, ...] | None = None
     videos = {frame.path for frame in frames if _is_video(frame.path)}
     if videos:
-        yield from _read_video(videos.pop(), [frame.page or 0 for frame in frames])
-        return
-    for frame in frames:
+        return _read_video(videos.pop(), [frame.page or 0 for frame in frames])
+    white_balance: tuple[float, ...] | None = None
+
+    def read(frame: Frame) -> Picture:
+        nonlocal white_balance
         picture = read_picture(frame.path, page=frame.page, white_balance=white_balance)
         white_balance = white_balance or picture.white_balance
-        yield picture
+        return picture
+
+    return map(read, frames)
 
 
 # Videos
@@ -260,9 +267,9 @@ def _read_video(path: Path, numbers: list[int]) -> Iterator[Picture]:
         held = dict(zip(ascending, decoded, strict=True))
         decoded = (held[number] for number in numbers)
     for codes in decoded:
-        pixels = REC709.to_linear(codes[..., ::-1], 255)  # OpenCV's order is B G R
-        height, width = pixels.shape[:2]
-        yield Picture(pixels, "BT.709 (video)", 8, 1, (width, height))
+        height, width = codes.shape[:2]
+        linear = REC709.to_linear  # OpenCV's order is B G R
+        yield Picture(linear(codes[..., ::-1], 255), "BT.709 (video)", 8, 1, (width, height))
 
 
 def _decode_video(path: Path, ascending: list[int]) -> Iterator[Any]:

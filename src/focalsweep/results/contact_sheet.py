@@ -29,6 +29,7 @@ MOST_COLUMNS, LEAST_COLUMNS = 10, 4
 LINE = 1.25 * TEXT_SIZE
 LEAST_SLOT = 84
 TALLEST_PANEL, TALLEST_FRAME = 900, 360
+MOST_PANEL_PX = 2000
 BAR_HEIGHT, TICK = 16, 6
 PAPER, INK, FAINT_INK, NOTHING = (255, 255, 255), (28, 30, 34), (110, 114, 122), (196, 198, 202)
 CONFIDENCE_TICKS = [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.25, "0.25"), (0.75, "0.75")]
@@ -145,16 +146,18 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
 
     relative = bool(result.record.get("relative"))
     near, far = inverse_depth_range(result.depth)
+    # Of a large picture every n-th pixel: colours take 32 bytes each, and a panel shows no more.
+    part = (slice(None, None, max(1, result.depth.shape[1] // MOST_PANEL_PX)),) * 2
     warm_to_cold, dark_to_light = matplotlib.colormaps["turbo_r"], matplotlib.colormaps["YlGnBu_r"]
     panels = [
         ("Sharp all over", display_pixels(result.all_in_focus), None, []),
         (
             "Depth (relative, no unit)" if relative else "Depth",
-            depth_pixels(result.depth, near, far, warm_to_cold),
+            depth_pixels(result.depth[part], near, far, warm_to_cold),
             warm_to_cold,
             [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(near, far),
         ),
-        ("Confidence", coloured(result.confidence, dark_to_light), dark_to_light, CONFIDENCE_TICKS),
+        ("Confidence", coloured(result.confidence[part], dark_to_light), dark_to_light, CONFIDENCE_TICKS),
     ]
     cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (len(panels) - 1) * 2 * GAP) / len(panels)
     width, height = fit_within(result.depth.shape, cell, TALLEST_PANEL)

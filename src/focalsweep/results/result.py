@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,16 @@ class DepthResult:
     record: dict[str, Any] = field(default_factory=dict)
     projection_distance: float | None = None
 
-    def save(self, folder: str | Path, exports: Sequence[str] = ()) -> list[Path]:
+    def save(
+        self, folder: str | Path, exports: Sequence[str] = (), progress: Callable[[float], None] | None = None
+    ) -> list[Path]:
         """Write depth.npz, depth_mm.png, depth.png, all_in_focus.png and run.json; returns their paths.
 
         Args:
             folder: made if it is not there.
             exports: also "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb" (mesh.glb, textured surface).
+            progress: called with the share of the files that are written.
         """
         from focalsweep.results.writing import write_result
 
-        return write_result(self, Path(folder), exports)
+        return write_result(self, Path(folder), exports, progress)

@@ -27,7 +27,9 @@ Writer = Callable[[IO[bytes]], Any]
 METRES_A_STEP = 0.001  # of depth_mm.png
 
 
-def write_result(result: DepthResult, folder: Path, exports: Sequence[str] = ()) -> list[Path]:
+def write_result(
+    result: DepthResult, folder: Path, exports: Sequence[str] = (), progress: Callable[[float], None] | None = None
+) -> list[Path]:
     """Write the files of DESIGN.md section 8 that every run has and those asked for: all of them, or none."""
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
@@ -47,7 +49,7 @@ def write_result(result: DepthResult, folder: Path, exports: Sequence[str] = ())
     writers[folder / "depth.png"] = lambda file: file.write(depth_picture(result.depth, relative=relative))
     writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result.all_in_focus, file)
     writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
-    return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))})
+    return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))}, progress)
 
 
 def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
@@ -81,7 +83,7 @@ def json_bytes(record: Any) -> bytes:
     return json.dumps(plain(record), indent=2, allow_nan=False).encode() + b"\n"
 
 
-def write_files(writers: dict[Path, Writer]) -> list[Path]:
+def write_files(writers: dict[Path, Writer], progress: Callable[[float], None] | None = None) -> list[Path]:
     """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set.
 
     Folders that are not there are made, and go again where a writer fails.
@@ -96,6 +98,8 @@ def write_files(writers: dict[Path, Writer]) -> list[Path]:
             with os.fdopen(handle, "wb") as file:
                 write(file)
             temporaries[path].chmod(0o644)
+            if progress:
+                progress(len(temporaries) / len(writers))
         for path, temporary in temporaries.items():
             temporary.replace(path)
     except BaseException:
@@ -123,8 +127,10 @@ def _write_depth_png(depth: Array, file: IO[bytes]) -> None:
     """Millimetres in 16 bit; 0 where the depth does not fit (beyond 65.5 m). The scale stands in the file's text."""
     from PIL import Image, PngImagePlugin
 
-    steps = np.rint(depth / METRES_A_STEP)
-    steps = np.where((steps >= 1) & (steps <= 65535), steps, 0).astype(np.uint16)
+    counted = depth / METRES_A_STEP
+    np.rint(counted, out=counted)
+    counted[~((counted >= 1) & (counted <= 65535))] = 0
+    steps = counted.astype(np.uint16)
     text = PngImagePlugin.PngInfo()
     text.add_text("depth_scale", f"{METRES_A_STEP} metres per step; 0 is no depth")
     buffer = io.BytesIO()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.sweep.costs import ReblurCost
-from focalsweep.sweep.volume import Progress, plan_sweep, sweep_coc_px, sweep_tiles
+from focalsweep.sweep.volume import Progress, bytes_a_plane, plan_sweep, sweep_coc_px, sweep_tiles
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 # Both measured on ray-traced and rendered scenes (docs/physics.md), so that about 2/3 of the errors lie within one std.
@@ -87,7 +87,7 @@ def argmin_depth(
     batch, frames, channels, height, width = stack.images.shape
     inverse_depths = planes.as_batch(batch)
     depth, std, confidence = (stack.images.new_empty((batch, height, width)) for _ in range(3))
-    plan = plan_sweep(stack, planes, cost, "mirror", memory)
+    plan = plan_sweep(stack, planes, cost, "mirror", _for_planes(memory, stack, planes))
     for tile, costs in sweep_tiles(stack, plan, cost, progress=progress):
         minimum = find_minimum(costs, inverse_depths)
         # F C residuals a pixel, of which the latent image takes up C.
@@ -98,6 +98,15 @@ def argmin_depth(
         std[:, rows, columns] = spread / minimum.inverse_depth.square()
         confidence[:, rows, columns] = sure
     return DepthPrediction(depth, std, confidence)
+
+
+def _for_planes(memory: int | None, stack: FocalStack, planes: DepthGrid) -> int | None:
+    """The share of a bound for planes at work; the rest is for a tile's costs and the weights made of them."""
+    if memory is None:
+        return None
+    work = 2 * bytes_a_plane(stack.images, (1, 1))
+    costs = 5 * planes.count * len(stack.images) * stack.images.element_size()
+    return max(1, memory * work // (work + costs))
 
 
 def focused_picture(

@@ -27,7 +27,11 @@ def project(
     images: Tensor,  # B F C H W
     direction: Tensor,  # B C
 ) -> Tensor:  # B F 1 H W
-    return (images * direction[:, None, :, None, None]).sum(2, keepdim=True)
+    grey = images[:, :, :1] * direction[:, None, :1, None, None]
+    for channel in range(1, images.shape[2]):  # one after the other: never a second copy of the frames
+        part = slice(channel, channel + 1)
+        grey = grey.addcmul_(images[:, :, part], direction[:, None, part, None, None])
+    return grey
 
 
 def strongest_colour(

@@ -44,7 +44,11 @@ def blend_frames(
     places = order.argsort().tolist()  # of the frames, near to far
     sharp = torch.empty(0)
     position = torch.empty(0)
-    for place, frame in zip(places, frames, strict=True):
+    given = iter(frames)
+    for place in places:
+        frame = next(given, None)
+        if frame is None:
+            raise ValueError(f"there are fewer frames than the {len(places)} focus distances: give one for each")
         if not len(sharp):
             small = plane_position((1 / depth)[None].double(), focus[None].double()).float()
             position = functional.interpolate(small[None], size=frame.shape[:2], mode="bilinear")[0, 0]
@@ -55,4 +59,5 @@ def blend_frames(
             rest = 1 - share
             weight = share.square() / (share.square() + rest.square())
             sharp[rows] += weight[..., None] * frame[rows]
+        del frame  # before the next one is read
     return sharp

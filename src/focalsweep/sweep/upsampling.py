@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.sweep.volume import Progress
 from focalsweep.validation import check_shape
 
 COLOUR_STD = 0.05  # of the sRGB range: a smaller difference is one surface's texture
@@ -47,6 +48,7 @@ def upsample_guided(
     confidence: Tensor,  # h w, 0..1
     guide_small: Tensor,  # h w C, linear light: the picture that the depth belongs to
     guide_full: Tensor,  # H W C, linear light
+    progress: Progress | None = None,
 ) -> FullSizeMaps:
     """Depth, its std and confidence at the size of `guide_full`, on its device.
 
@@ -76,6 +78,8 @@ def upsample_guided(
     for band, picture in _bands(guide_full):
         part = Axis(*(values[:, band] for values in down))
         full[:, band] = _upsample_band(small, picture, part, across)
+        if progress:
+            progress(band.stop / rows)
     return FullSizeMaps(*full)
 
 

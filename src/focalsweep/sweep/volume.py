@@ -141,7 +141,7 @@ def may_record(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | None) 
     if not plan.at_once:
         return False
     coc = plan.padded_coc_px
-    workspace = _bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
+    workspace = bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
     small = workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device))
     # Code of others (a PSF, a cost) may do what a record cannot hold.
     ours = isinstance(cost, PaperCost | ReblurCost) and isinstance(find_psf(cost.psf), Disk | Gaussian)
@@ -253,7 +253,7 @@ def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, m
         tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, memory)
     grid = fourier_grid(*transform, images.device, images.dtype)
     planes_at_once = _planes_at_once(stack, planes.count, transform, memory)
-    chunk_bytes = planes_at_once * _bytes_a_plane(images, transform)
+    chunk_bytes = planes_at_once * bytes_a_plane(images, transform)
     workers = max(1, min(torch.get_num_threads(), (memory or default_memory(images.device)) // chunk_bytes))
     return SweepPlan(coc, tiles, grid, planes_at_once, workers)
 
@@ -269,7 +269,7 @@ def default_memory(device: torch.device) -> int:
     return 2**29 if device.type == "cpu" else 2**32
 
 
-def _bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
+def bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
     """What one plane of a sweep takes while it is evaluated: transfer functions, filtered spectra, their transforms."""
     batch, frames, channels = images.shape[:3]
     maps = 3 * (frames + 1) * channels + 4 * frames  # all frames at once
@@ -281,7 +281,7 @@ def _bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
 def _planes_at_once(stack: FocalStack, count: int, transform: tuple[int, int], memory: int | None) -> int:
     device = stack.images.device
     budget = CPU_WORKING_SET_BYTES if device.type == "cpu" else memory or default_memory(device)
-    return max(2, min(count, budget // _bytes_a_plane(stack.images, transform)) // 2 * 2)
+    return max(2, min(count, budget // bytes_a_plane(stack.images, transform)) // 2 * 2)
 
 
 def _whole_picture(size: tuple[int, int]) -> Tile:
@@ -296,9 +296,9 @@ def _tile_picture(stack: FocalStack, margin: int, halo: int, memory: int | None)
     whole = (fast_length(stack.size[0] + margin), fast_length(stack.size[1] + margin))
     limit = CPU_TRANSFORM_PX if device.type == "cpu" else 4096
     limit = max(limit, fast_length(4 * (2 * halo + margin)))  # a wide blur needs a wide halo: keep most of a tile core
-    if max(whole) <= limit and 2 * _bytes_a_plane(stack.images, whole) <= memory:
+    if max(whole) <= limit and 2 * bytes_a_plane(stack.images, whole) <= memory:
         return [_whole_picture(stack.size)], whole
-    while 2 * _bytes_a_plane(stack.images, (limit, limit)) > memory:
+    while 2 * bytes_a_plane(stack.images, (limit, limit)) > memory:
         limit = limit * 3 // 4
     limit = fast_length(limit)
     if limit - margin - 2 * halo < 16:

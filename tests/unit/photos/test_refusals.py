@@ -102,7 +102,7 @@ BAD: dict[str, tuple[Callable[[Path], object], Callable[[Path], FocalStack], typ
         lambda f: rewrite(f, "[camera]\nfocal_length = 0.05\n" + GOOD),
         load_stack,
         ValueError,
-        ("f number and pixel pitch unknown", "--f-number", "--pixel-pitch-um", "stack.toml"),
+        ("f-number and pixel pitch unknown", "--f-number", "--pixel-pitch-um", "stack.toml"),
     ),
     "no frames": (
         lambda f: rewrite(f, CAMERA),

@@ -69,18 +69,26 @@ def test_one_camera_for_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "parts"),
+    ("change", "parts", "setting"),
     [
-        ({"FocalLength": 45.0}, ("the zoom", "0.jpg has 38 mm", "1.jpg has 45 mm", "focal_length")),
-        ({"FNumber": 4.0}, ("the aperture", "0.jpg has 2.8", "1.jpg has 4", "f_number")),
-        ({"ImageWidth": 1920, "ImageHeight": 1280}, ("the pixel pitch", "4.302 um", "11.61 um", "pixel_pitch")),
+        (
+            {"FocalLength": 45.0},
+            ("the zoom", "0.jpg has 38 mm", "1.jpg has 45 mm", "--focal-length-mm"),
+            "focal_length",
+        ),
+        ({"FNumber": 4.0}, ("the aperture", "0.jpg has 2.8", "1.jpg has 4", "--f-number"), "f_number"),
+        (
+            {"ImageWidth": 1920, "ImageHeight": 1280},
+            ("the pixel pitch", "4.302 um", "11.61 um", "--pixel-pitch-um"),
+            "pixel_pitch",
+        ),
     ],
 )
-def test_changed_camera_is_refused(change: dict[str, Any], parts: tuple[str, ...]) -> None:
+def test_changed_camera_is_refused(change: dict[str, Any], parts: tuple[str, ...], setting: str) -> None:
     photos = [*frames(0.5), settings_of(CANON | change, "1.jpg")]
     assert_one_sentence(message_of(lambda: stack_settings(photos), ValueError), *parts)
-    settled = stack_settings(photos, {parts[-1]: 0.04})
-    assert getattr(settled, parts[-1]) == exact(0.04, "given")
+    settled = stack_settings(photos, {setting: 0.04})
+    assert getattr(settled, setting) == exact(0.04, "given")
 
 
 def test_photo_without_a_setting_takes_that_of_the_others() -> None:
@@ -263,3 +271,22 @@ def test_any_tags_make_valid_toml(tags: dict[str, Any]) -> None:
     frame = settings_of(tags, "a.jpg")
     tables = tomllib.loads(stack_toml(stack_settings([frame, frame])))
     assert len(tables["frame"]) == 2
+
+
+def test_reference_names_who_gave_it() -> None:
+    from_file = overrides_from_toml({"focus_reference": "sensor"}, [])
+    assert stack_settings(frames(0.5), from_file).reference_source == "stack.toml"
+    assert stack_settings(frames(0.5), {"focus_reference": "lens"}).reference_source == "given"
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"), [("aligned", "no"), ("aligned", 1), ("focal_length", "50 mm"), ("f_number", True)]
+)
+def test_settings_of_the_wrong_type_are_refused(name: str, bad: Any) -> None:
+    message = message_of(lambda: stack_settings(frames(0.5), {name: bad}), TypeError)
+    assert_one_sentence(message, name, repr(bad))
+
+
+def test_shared_ranges_are_noted_as_ranges() -> None:
+    shared = {"focus_distances": {"0.jpg": (0.5, 0.54), "1.jpg": (0.5, 0.54)}}
+    assert "0.jpg, 1.jpg have one focus range, 0.5 to 0.54 m" in stack_settings(frames(0.4, 0.4), shared).notes

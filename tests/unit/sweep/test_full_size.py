@@ -115,5 +115,5 @@ def test_blend_follows_a_small_depth_map_over_large_frames() -> None:
 
 
 def test_too_few_frames_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="fewer frames"):
         blend_frames(numbered()[:3], torch.tensor(FOCUS), torch.ones(6, 8))

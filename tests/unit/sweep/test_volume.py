@@ -262,7 +262,7 @@ def test_workers_stay_within_the_memory_bound(monkeypatch: pytest.MonkeyPatch) -
     for memory in (2**24, 2**26, 2**30):
         plan = volume.plan_sweep(stack, planes, ReblurCost(), "mirror", memory)
         transform = (plan.grid.height, plan.grid.width)
-        used = plan.workers * plan.planes_at_once * volume._bytes_a_plane(stack.images, transform)
+        used = plan.workers * plan.planes_at_once * volume.bytes_a_plane(stack.images, transform)
         assert plan.workers >= 1
         assert used <= memory or plan.workers == 1
     assert plan.workers > 4

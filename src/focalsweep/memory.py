@@ -1,0 +1,113 @@
+"""How much memory this process takes, and how a bound on it is shared out on the way from photos to depth.
+
+What is there already (Python, torch, the code of all packages) is measured. What comes on top is counted: pictures at
+full size, the frames at the working size, and a workspace for the sweep and the network.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+NUMBER = 4  # bytes of a float32
+PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
+COARSE_MAPS = 20  # at the working size, while depth is brought to full size
+LOADED_LATER = 100 * 2**20  # bytes: the network, matplotlib
+LEAST_PIXELS = 3e5  # of the frames at the working size
+LEAST_WORKSPACE = 2**28
+SPARE = 0.04  # of the bound: what the allocator loses between its blocks
+ASSUMED_BYTES = 400 * 2**20  # of Python and its packages, where the system does not say
+M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
+
+
+def resident_bytes() -> int:
+    """What the process holds now."""
+    try:
+        fields = Path("/proc/self/statm").read_text().split()
+        return int(fields[1]) * _page_bytes()
+    except (OSError, ValueError, IndexError):
+        return ASSUMED_BYTES
+
+
+def _page_bytes() -> int:
+    import os
+
+    return os.sysconf("SC_PAGE_SIZE")
+
+
+def give_freed_memory_back() -> None:
+    """To the system at once, from now on: glibc keeps freed blocks of up to 32 MB otherwise. Elsewhere nothing."""
+    libc = _glibc()
+    if libc is not None:
+        libc.mallopt(M_MMAP_THRESHOLD, 2**20)
+        libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+    except OSError:
+        return None
+    return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None
+
+
+@dataclass(frozen=True)
+class MemoryBound:
+    """Bytes that the whole process may take, and the photos that are to be worked on within it.
+
+    Args:
+        total: the bound.
+        base: what the process holds before any picture.
+        size: H, W of the photos; `channels` and `frames` likewise.
+    """
+
+    total: int
+    base: int
+    size: tuple[int, int]
+    channels: int
+    frames: int
+
+    @property
+    def least(self) -> int:
+        """The smallest bound that can be kept: with the frames at their smallest."""
+        pixels = min(LEAST_PIXELS, math.prod(self.size))
+        needed = max(
+            self._full_size + pixels * self._kept_a_pixel,
+            LEAST_WORKSPACE + pixels * self._swept_a_pixel,
+        )
+        return math.ceil((self.base + needed) / (1 - SPARE))
+
+    @property
+    def working_pixels(self) -> float:
+        """How many pixels a frame may have at the working size."""
+        free = self.total * (1 - SPARE) - self.base
+        fit = min((free - self._full_size) / self._kept_a_pixel, (free - LEAST_WORKSPACE) / self._swept_a_pixel)
+        return max(LEAST_PIXELS, fit)
+
+    def workspace(self, pixels: int) -> int:
+        """What sweep and network may use, once the frames are in memory with this many pixels each."""
+        coming = pixels * NUMBER * self._coming_a_pixel
+        return max(LEAST_WORKSPACE, int(self.total * (1 - SPARE) - resident_bytes() - coming))
+
+    @property
+    def _full_size(self) -> float:
+        return PICTURES_AT_ONCE * math.prod(self.size) * self.channels * NUMBER + LOADED_LATER
+
+    @property
+    def _kept_a_pixel(self) -> int:
+        """Bytes of a pixel at the working size while full-size pictures are in memory: frames, and maps of results."""
+        return NUMBER * (self.frames * self.channels + self.channels + COARSE_MAPS)
+
+    @property
+    def _swept_a_pixel(self) -> int:
+        """The same while the sweep runs: the frames also in one colour, positions, scales and the first results."""
+        return NUMBER * (self.frames * self.channels + self._coming_a_pixel)
+
+    @property
+    def _coming_a_pixel(self) -> int:
+        return self.frames + self.channels + 8

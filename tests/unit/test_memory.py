@@ -1,0 +1,147 @@
+"""A bound on the process: how it is shared out, and that a run in a process of its own keeps it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from focalsweep import FocalStack, estimate_depth, pipeline
+from focalsweep.memory import LEAST_PIXELS, LEAST_WORKSPACE, MemoryBound, give_freed_memory_back, resident_bytes
+from focalsweep.types import DepthGrid
+from tests.demo import demo_stack
+from tests.errors import assert_one_sentence
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
+# Runs the command line, then prints the largest that the process has been.
+PEAK = """
+import sys
+from focalsweep.cli.main import main
+try:
+    main()
+finally:
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    print("peak", int(status["VmHWM"].split()[0]) * 1024)
+"""
+TWELVE_MEGAPIXELS = MemoryBound(2**31, 350 * 2**20, (3000, 4000), 3, 10)
+
+
+@LINUX
+def test_resident_memory_is_that_of_the_process() -> None:
+    before = resident_bytes()
+    held = np.ones(100 * 2**20, np.uint8)
+    grown = resident_bytes() - before
+    assert 0.9 * held.nbytes < grown < 1.5 * held.nbytes
+    del held
+    give_freed_memory_back()
+    assert resident_bytes() - before < 0.5 * grown
+
+
+def test_frames_shrink_before_the_bound_breaks() -> None:
+    bound = TWELVE_MEGAPIXELS
+    assert bound.working_pixels > 3e6  # 2 GB are enough for the usual working size of ten photos of 12 megapixels
+    assert bound.least < bound.total
+    many = replace(bound, frames=50)
+    assert LEAST_PIXELS < many.working_pixels < 3e6
+    assert many.working_pixels * 50 * 3 * 4 + bound.base < bound.total
+    assert replace(bound, total=10**8).working_pixels == LEAST_PIXELS
+
+
+def test_least_grows_with_the_picture() -> None:
+    bound = TWELVE_MEGAPIXELS
+    picture = 3000 * 4000 * 3 * 4
+    assert bound.base + 3 * picture < bound.least < bound.base + 5 * picture
+    assert replace(bound, size=(6000, 8000)).least > 3 * picture + bound.least
+    assert replace(bound, total=bound.least).working_pixels == pytest.approx(LEAST_PIXELS, rel=1e-3)
+
+
+def test_workspace_is_what_is_left() -> None:
+    free = replace(TWELVE_MEGAPIXELS, total=resident_bytes() + 2**30).workspace(10**6)
+    assert 0.7 * 2**30 < free < 2**30
+    assert replace(TWELVE_MEGAPIXELS, total=1).workspace(10**6) == LEAST_WORKSPACE
+
+
+def test_tiles_fit_into_memory() -> None:
+    size, planes = (1500, 2000), 64
+    sides = [pipeline._tile_px(size, planes, memory) for memory in (None, 2**34, 2**30, 2**29, 2**28, 1)]
+    assert sides == sorted(sides, reverse=True) and sides[0] == sides[1] == pipeline.NETWORK_TILE_PX
+    assert sides[-1] == min(pipeline.SMALLER_TILES_PX) < sides[3]
+    for memory, side in ((2**30, sides[2]), (2**29, sides[3]), (2**28, sides[4])):
+        height, width = (max(a.stop - a.start for _, a in pipeline._cuts(length, side)) for length in size)
+        assert height * width * planes * pipeline.NETWORK_BYTES <= memory
+
+
+@pytest.mark.parametrize("method", ["sweep", "argmin"])
+def test_a_tight_bound_gives_the_same_depth(method: str) -> None:
+    """A part of the demo stack in several tiles, within the error bars of the same at once."""
+    stack = demo_stack().stack.cropped(60, 60, 144, 256)
+    planes = DepthGrid.around(stack, 32)
+    free = estimate_depth(stack, method, planes=planes)
+    tight = estimate_depth(stack, method, planes=planes, memory=20 * 2**20)
+    assert not np.array_equal(free.depth, tight.depth) or method == "argmin"
+    assert (np.abs(tight.depth - free.depth) <= np.hypot(tight.std, free.std)).mean() > 0.99
+
+
+def test_progress_moves_within_a_tile() -> None:
+    stack = demo_stack().stack
+    part = FocalStack(stack.images[..., :160, :160], stack.focus_distances, stack.camera, stack.magnification)
+    shares: list[float] = []
+    estimate_depth(part, progress=shares.append)
+    assert len(shares) > 4 and shares == sorted(shares) and shares[-1] == 1
+    assert max(np.diff([0, *shares])) < 0.5
+
+
+def large_stack(folder: Path, height: int, width: int) -> Path:
+    """Three photos of a textured plane at 0.6 m that a 50 mm lens at f/4 sees, from the lens's own formula."""
+    folder.mkdir()
+    noise = torch.rand((height // 4, width // 4, 3), generator=torch.Generator().manual_seed(0)).numpy()
+    texture = cv2.resize(noise, (width, height), interpolation=cv2.INTER_LINEAR)
+    pitch = 36e-3 / width
+    lines = ["[camera]", "focal_length = 0.05", "f_number = 4.0", f"pixel_pitch = {pitch}", "aligned = true"]
+    for number, focus in enumerate((0.5, 0.6, 0.8)):
+        blur_px = 0.05**2 / 4 / (focus - 0.05) * abs(1 - focus / 0.6) / pitch
+        blurred = cv2.GaussianBlur(texture, (0, 0), blur_px / 4) if blur_px > 0.1 else texture
+        encoded = 255 * np.where(blurred < 0.0031308, 12.92 * blurred, 1.055 * blurred ** (1 / 2.4) - 0.055)
+        cv2.imwrite(str(folder / f"{number}.jpg"), encoded.round().astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, 95])
+        lines += ["[[frame]]", f'file = "{number}.jpg"', f"focus_distance = {focus}"]
+    (folder / "stack.toml").write_text("\n".join(lines))
+    return folder
+
+
+def run_bounded(shots: Path, memory: str) -> tuple[int, list[str], str, Path]:
+    """The peak, the notes, standard error and the results of a run in a process of its own."""
+    out = shots.parent / f"out{memory}"
+    command = [sys.executable, "-c", PEAK, "depth", str(shots), "-o", str(out), "--device", "cpu", "--memory", memory]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    notes = json.loads((out / "run.json").read_text())["warnings"]
+    return int(done.stdout.split("peak ")[1]), notes, done.stderr, out
+
+
+@LINUX
+def test_a_run_keeps_its_bound(tmp_path: Path) -> None:
+    """0.3 GB of Python and torch come first; without a bound the network alone takes 0.6 GB."""
+    shots = large_stack(tmp_path / "shots", 640, 960)
+    peak, notes, _, out = run_bounded(shots, "620MB")
+    print(f"peak {peak / 2**20:.0f} MB of 620")
+    assert peak < 620 * 2**20
+    assert notes == []
+    with np.load(out / "depth.npz") as saved:
+        assert saved["depth"].shape == (640, 960)
+        assert np.median(saved["depth"]) == pytest.approx(0.6, rel=0.01)
+
+
+@LINUX
+def test_a_bound_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    shots = large_stack(tmp_path / "shots", 240, 360)
+    peak, notes, errors, _ = run_bounded(shots, "100MB")
+    (note,) = notes
+    assert_one_sentence(note, "0.1 GB", "360 x 240 px", "at least", "--memory")
+    assert note in errors
+    least = float(note.split("at least ")[1].split(" GB")[0]) * 1e9
+    assert peak < 1.1 * least
