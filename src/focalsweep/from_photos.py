@@ -105,7 +105,7 @@ def depth_from_photos(
 def _bounded(memory: int, photos: Photos, size: tuple[int, int], channels: int) -> tuple[MemoryBound, Photos]:
     """The bound shared out for these photos; a note where it cannot be kept."""
     give_freed_memory_back()
-    bound = MemoryBound(memory, resident_bytes(), size, channels, len(photos.frames))
+    bound = MemoryBound(memory, resident_bytes(), size, channels, len(photos.frames), torch.get_num_threads())
     if memory >= bound.least:
         return bound, photos
     note = (

@@ -16,6 +16,9 @@ NUMBER = 4  # bytes of a float32
 PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
 COARSE_MAPS = 20  # at the working size, while depth is brought to full size
 LOADED_LATER = 100 * 2**20  # bytes: the network, matplotlib
+# Bytes: buffers of the convolutions and blocks of the allocator. Measured with two threads; more than eight do not
+# count, because the tiles of a bounded run do not keep so many busy.
+FOR_A_THREAD = 80 * 2**20
 LEAST_PIXELS = 3e5  # of the frames at the working size
 LEAST_WORKSPACE = 2**28
 SPARE = 0.04  # of the bound: what the allocator loses between its blocks
@@ -64,6 +67,7 @@ class MemoryBound:
         total: the bound.
         base: what the process holds before any picture.
         size: H, W of the photos; `channels` and `frames` likewise.
+        threads: that torch uses.
     """
 
     total: int
@@ -71,6 +75,7 @@ class MemoryBound:
     size: tuple[int, int]
     channels: int
     frames: int
+    threads: int = 1
 
     @property
     def least(self) -> int:
@@ -78,7 +83,7 @@ class MemoryBound:
         pixels = min(LEAST_PIXELS, math.prod(self.size))
         needed = max(
             self._full_size + pixels * self._kept_a_pixel,
-            LEAST_WORKSPACE + pixels * self._swept_a_pixel,
+            LEAST_WORKSPACE + self._threads + pixels * self._swept_a_pixel,
         )
         return math.ceil((self.base + needed) / (1 - SPARE))
 
@@ -86,13 +91,17 @@ class MemoryBound:
     def working_pixels(self) -> float:
         """How many pixels a frame may have at the working size."""
         free = self.total * (1 - SPARE) - self.base
-        fit = min((free - self._full_size) / self._kept_a_pixel, (free - LEAST_WORKSPACE) / self._swept_a_pixel)
-        return max(LEAST_PIXELS, fit)
+        swept = free - LEAST_WORKSPACE - self._threads
+        return max(LEAST_PIXELS, min((free - self._full_size) / self._kept_a_pixel, swept / self._swept_a_pixel))
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""
         coming = pixels * NUMBER * self._coming_a_pixel
-        return max(LEAST_WORKSPACE, int(self.total * (1 - SPARE) - resident_bytes() - coming))
+        return max(LEAST_WORKSPACE, int(self.total * (1 - SPARE) - resident_bytes() - coming - self._threads))
+
+    @property
+    def _threads(self) -> int:
+        return FOR_A_THREAD * (min(self.threads, 8) - 1)
 
     @property
     def _full_size(self) -> float:

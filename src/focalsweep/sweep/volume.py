@@ -249,7 +249,8 @@ def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, m
     if padding == "circular":
         tiles, transform = [_whole_picture(stack.size)], stack.size
     else:
-        margin = math.ceil(coc.detach().abs().max().item()) + LEAST_MARGIN_PX
+        # Less a trifle: rounding must not decide on the transform, or the unit of length would.
+        margin = math.ceil(coc.detach().abs().max().item() - 1e-6) + LEAST_MARGIN_PX
         tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, memory)
     grid = fourier_grid(*transform, images.device, images.dtype)
     planes_at_once = _planes_at_once(stack, planes.count, transform, memory)
