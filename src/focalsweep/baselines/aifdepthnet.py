@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from focalsweep.baselines.protocol import Answer
+from focalsweep.baselines.protocol import Answer, in_single
 from focalsweep.model.blocks import pad_to_multiple
 
 STRIDE = 32
@@ -70,8 +70,9 @@ class AiFDepthNet(nn.Module):
         distances: Tensor,  # B F, metres
     ) -> Answer:
         height, width = pictures.shape[-2:]
-        padded = pad_to_multiple(pictures.flatten(0, 1), STRIDE).unflatten(0, pictures.shape[:2])
-        volume = self._volume(padded.transpose(1, 2) - 0.5)[..., :height, :width].float()
+        padded = pad_to_multiple(pictures.flatten(0, 1), STRIDE)
+        frames = padded.reshape(*pictures.shape[:3], *padded.shape[-2:])
+        volume = in_single(self._volume(frames.transpose(1, 2) - 0.5)[..., :height, :width])
         attention = functional.softplus(volume) + 1e-6
         attention = attention / attention.sum(1, keepdim=True)
         places = distances.to(volume)[:, :, None, None]

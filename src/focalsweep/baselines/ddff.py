@@ -8,10 +8,12 @@ published network started from weights of ImageNet; ours starts from nothing.
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer
+from focalsweep.baselines.protocol import NEAREST, Answer, in_single
 from focalsweep.model.blocks import conv_block, pad_to_multiple
 
 STRIDE = 32
@@ -72,12 +74,12 @@ class DDFF(nn.Module):
             x = nn.functional.dropout(up(x), DROPOUT, self.training) if level < 3 else up(x)
             x = stage(torch.cat([x, kept[2]], 1) if level == 2 else x)
         scores = self.score(x)[..., :height, :width].reshape(batch, frames, height, width)
-        disparity = self.weights(scores)[:, 0].float()
+        disparity = in_single(self.weights(scores)[:, 0])
         return Answer((1 / disparity.clamp_min(1 / FARTHEST)).clamp_min(NEAREST), disparity=disparity)
 
 
 def _stage(channels: list[int]) -> nn.Sequential:
-    return nn.Sequential(*(conv_block(before, after) for before, after in zip(channels, channels[1:], strict=False)))
+    return nn.Sequential(*(conv_block(before, after) for before, after in itertools.pairwise(channels)))
 
 
 def _up(channels: int) -> nn.Sequential:

@@ -9,13 +9,16 @@ frames end in one map: here two, one at the lowest level, and the maximum; 3.68 
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer
+from focalsweep.baselines.protocol import NEAREST, Answer, in_single
 from focalsweep.model.blocks import pad_to_multiple
 
 LEVELS = 5
+SLOPE = 0.2  # of the leaky ReLUs
 STRIDE = 2 ** (LEVELS - 1)
 
 
@@ -31,6 +34,9 @@ class DefocusNet(nn.Module):
         self.blur = _FrameNet(3 + 1, width, helped=False)
         self.depth = _FrameNet(1 + 1, width, helped=True)
         self.blur_of, self.depth_of = (nn.Conv2d(width, 1, 3, padding=1) for _ in range(2))
+        for module in self.modules():  # without norms, signals of PyTorch's own start fade from layer to layer
+            if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) and module.out_channels > 1:
+                nn.init.kaiming_normal_(module.weight, SLOPE)
 
     def forward(
         self,
@@ -44,8 +50,8 @@ class DefocusNet(nn.Module):
         features, helping = self.blur(torch.cat([padded, where], 1), frames)
         blur = self.blur_of(features)
         seen, _ = self.depth(torch.cat([blur, where], 1), frames, helping)
-        depth = self.depth_of(seen.unflatten(0, (batch, frames)).amax(1)).float()[:, 0, :height, :width]
-        maps = blur.unflatten(0, (batch, frames)).float()[:, :, 0, :height, :width]
+        depth = in_single(self.depth_of(seen.reshape(batch, frames, *seen.shape[1:]).amax(1)))[:, 0, :height, :width]
+        maps = in_single(blur.reshape(batch, frames, *blur.shape[-2:]))[..., :height, :width]
         return Answer(depth.clamp_min(NEAREST), blur=maps, metres=depth)
 
 
@@ -61,7 +67,7 @@ class _FrameNet(nn.Module):
             for level, (before, after) in enumerate(zip(inputs, widths, strict=True))
         )
         self.up = nn.ModuleList(
-            nn.Sequential(nn.ConvTranspose2d(2 * w, w, 2, 2), nn.LeakyReLU(0.2)) for w in reversed(widths[:-1])
+            nn.Sequential(nn.ConvTranspose2d(2 * w, w, 2, 2), nn.LeakyReLU(SLOPE)) for w in reversed(widths[:-1])
         )
         self.join = nn.ModuleList(_convolutions([(3 if helped else 2) * w, w, w]) for w in reversed(widths[:-1]))
 
@@ -80,12 +86,12 @@ class _FrameNet(nn.Module):
 
 
 def _maxima(features: Tensor, frames: int) -> Tensor:
-    stacks = features.unflatten(0, (-1, frames))
+    stacks = features.reshape(-1, frames, *features.shape[1:])
     return stacks.amax(1, keepdim=True).expand_as(stacks).flatten(0, 1)
 
 
 def _convolutions(channels: list[int]) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for before, after in zip(channels, channels[1:], strict=False):
-        layers += [nn.Conv2d(before, after, 3, padding=1), nn.LeakyReLU(0.2)]
+    for before, after in itertools.pairwise(channels):
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.LeakyReLU(SLOPE)]
     return nn.Sequential(*layers)

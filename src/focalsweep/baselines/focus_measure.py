@@ -8,6 +8,7 @@ the nearest and the farthest focus distance; what lies beyond is given the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,9 +20,10 @@ from focalsweep.sweep.costs import gaussian_blur
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 WINDOW_SIGMA_PX = 2.0
-NOISE_SHARE = 1.5  # times the sharpness of noise: below it there is no texture
-SMOOTHNESS = 0.05  # of the weighted least squares, against pixels of full confidence
+TEXTURE = 4.0  # times the sharpness of noise: below it there is hardly any
+SMOOTHNESS = 1.0  # of the weighted least squares, against pixels of full confidence
 EDGE_STEP = 0.04  # of sRGB: a step of the picture that cuts the smoothing to 1/e
+WITHIN_PEAK = 0.25  # of the peak's width: the error of its top
 STEPS = 200  # of conjugate gradients at each size
 SETTLED = 1e-4  # of the residual
 COARSEST_PX = 32
@@ -46,8 +48,8 @@ def estimate(
 ) -> DepthPrediction:
     """Depth of a batched stack. The planes are not used, and `memory` is a few times that of the stack.
 
-    The std is the width of the peak where it is clear, and nearly the whole range where it is not; neither it nor the
-    confidence is calibrated.
+    The std is a share of the peak's width where the peak is clear, and tends to that of a guess where it is not;
+    neither it nor the confidence is calibrated.
     """
     images = linear_to_srgb(stack.images.float().clamp(0, 1))
     focus = (1 / stack.focus_distances.detach()).to(images)
@@ -59,7 +61,7 @@ def estimate(
     share = smooth((peak.inverse_depth - low) / (high - low), peak.confidence, guide)
     inverse = low + share.clamp(0, 1) * (high - low)
     confidence = smooth(peak.confidence, torch.ones_like(share), guide).clamp(0, 1)
-    std = confidence * peak.width + (1 - confidence) * (high - low)
+    std = torch.hypot(WITHIN_PEAK * peak.width, (1 - confidence) * (high - low) / math.sqrt(12))
     if progress:
         progress(1.0)
     depth = 1 / inverse.clamp_min(1e-6)
@@ -112,7 +114,7 @@ def _confidence(log: Tensor, top: Tensor) -> Tensor:  # B H W
     contrast = -torch.expm1(log.amin(1) - top[:, 0])
     # The least sharp places of a stack have noise only: their middle is its level.
     flat = torch.stack([stack.flatten()[:: max(1, stack.numel() // 10**6)].quantile(0.02) for stack in log.amin(1)])
-    above = (top[:, 0] - flat[:, None, None]).exp() / NOISE_SHARE
+    above = ((top[:, 0] - flat[:, None, None]).exp() / TEXTURE).square()
     return contrast.square() * above / (1 + above)
 
 
@@ -144,9 +146,7 @@ def smooth(
         start = torch.nn.functional.interpolate(
             coarse[:, None], size=values.shape[-2:], mode="bilinear", align_corners=False
         )[:, 0]
-    across, along = (
-        smoothness * torch.exp(-guide.diff(dim=dim).abs().mean(1) / EDGE_STEP) + 1e-6 for dim in (-1, -2)
-    )
+    across, along = (smoothness * torch.exp(-guide.diff(dim=dim).abs().mean(1) / EDGE_STEP) + 1e-6 for dim in (-1, -2))
 
     def apply(x: Tensor) -> Tensor:
         result = trust * x

@@ -42,11 +42,18 @@ class Answer:
     metres: Tensor | None = None  # B H W, depth as it came out
 
 
+def in_single(maps: Tensor) -> Tensor:
+    """In single precision at least: metres are read off it, also under autocast."""
+    return maps.to(torch.promote_types(maps.dtype, torch.float32))
+
+
 def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:
     """Pictures of a batched stack in sRGB, B F 3 H W, and their finite focus distances, B F, nearest first."""
     images = stack.images
     if images.shape[2] not in (1, 3):
-        raise ValueError(f'this network reads gray or RGB pictures, but these have {images.shape[2]} channels: use "argmin"')
+        raise ValueError(
+            f'this network reads gray or RGB pictures, but these have {images.shape[2]} channels: use "argmin"'
+        )
     distances, order = stack.focus_distances.detach().sort(dim=1, stable=True)
     distances = torch.minimum(distances, FARTHEST * distances[:, :1]).to(images)
     index = order.to(images.device)[:, :, None, None, None].expand_as(images)

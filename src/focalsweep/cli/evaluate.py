@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from focalsweep import baselines
 from focalsweep.evaluation import generated
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.generated import Reader
@@ -53,11 +54,14 @@ def run_protocol(
 
 
 def reader_of(name: str, device: torch.device) -> Reader:
-    """ "argmin" and "argmin-paper" are the lowest costs; "sweep" is the shipped network."""
+    """ "argmin" and "argmin-paper" are the lowest costs; "sweep" is the shipped network; and rivals by their names."""
     if name in ("argmin", "argmin-paper"):
         return lambda sample: _lowest(sample, "paper" if name == "argmin-paper" else "reblur")
+    if name in baselines.METHODS:
+        return lambda sample: baselines.METHODS[name](sample.stack.as_batch(), sample.planes).depth
     if name != "sweep":
-        raise ValueError(f"no method is called {name!r}: it is one of argmin, argmin-paper, sweep")
+        names = ", ".join(("argmin", "argmin-paper", "sweep", *baselines.METHODS))
+        raise ValueError(f"no method is called {name!r}: it is one of {names}")
     network, objective = load_network("sweepnet", device), SweepObjective()
     return lambda sample: depth_at(objective.read(network, sample).position.float(), sample)
 
@@ -77,7 +81,7 @@ def reader_of_run(folder: Path, device: torch.device) -> tuple[str, Reader, dict
         return depth_at(position.float(), sample)
 
     about = {"steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size}
-    return f"{config.network} + {config.cost}", read, about
+    return config.network if config.cost == "none" else f"{config.network} + {config.cost}", read, about
 
 
 def _lowest(sample: Sample, cost: str) -> torch.Tensor:

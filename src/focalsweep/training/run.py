@@ -9,19 +9,23 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from focalsweep.baselines import networks
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.model.weights import fill_shipped
 from focalsweep.synthesis.generator import make_source, read_generator_config
+from focalsweep.training import rivals
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Outcome, train
-from focalsweep.training.objectives import PaperObjective, SweepObjective
+from focalsweep.training.objectives import Objective, PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
+    if config.network in rivals.OBJECTIVES:
+        return networks.build(config.network, **config.network_options)
     if config.network == "papernet":
         return PaperNet(planes=config.planes, **config.network_options)
     return SweepNet(**config.network_options)
@@ -36,7 +40,9 @@ def fill_from(network: nn.Module, config: TrainingConfig) -> None:
         restore(network, read_checkpoint(path).ema, path)
 
 
-def build_objective(config: TrainingConfig) -> PaperObjective | SweepObjective:
+def build_objective(config: TrainingConfig) -> Objective:
+    if config.network in rivals.OBJECTIVES:
+        return rivals.OBJECTIVES[config.network]()
     return PaperObjective(config.cost) if config.network == "papernet" else SweepObjective(config.cost)
 
 
