@@ -13,7 +13,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer, in_single
+from focalsweep.baselines.protocol import NEAREST, Answer, FrameCountError, in_single
 from focalsweep.model.blocks import conv_block, pad_to_multiple
 
 STRIDE = 32
@@ -60,7 +60,7 @@ class DDFF(nn.Module):
     ) -> Answer:
         batch, frames, _, height, width = pictures.shape
         if frames != self.frames:
-            raise ValueError(
+            raise FrameCountError(
                 f"DDFF reads stacks of {self.frames} frames, as it was trained, but this one has {frames}: "
                 "take as many frames, or train with network_options.frames"
             )

@@ -17,6 +17,10 @@ FARTHEST = 20.0  # times the nearest focus distance: infinity has no place among
 NEAREST = 1e-3  # metres: networks may say less than nothing
 
 
+class FrameCountError(ValueError):
+    """A method that reads stacks of one number of frames was given another: a table has no figure there."""
+
+
 class Baseline(Protocol):
     """A method by name, as in `pipeline.METHODS`."""
 

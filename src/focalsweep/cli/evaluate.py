@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from focalsweep import baselines
-from focalsweep.evaluation import generated
+from focalsweep.evaluation import generated, robustness
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.generated import Reader
 from focalsweep.model.weights import load_network
@@ -22,6 +22,7 @@ from focalsweep.training.run import build_network, build_objective
 PROTOCOLS: dict[str, Callable[..., dict[str, Any]]] = {
     "generator": generated.evaluate_generator,
     "cameras": generated.evaluate_cameras,
+    "robustness": robustness.evaluate_robustness,
 }
 
 

@@ -10,7 +10,7 @@ from torch import nn
 import focalsweep
 from focalsweep import Camera, DepthGrid, FocalStack, baselines
 from focalsweep.baselines.networks import NETWORKS, VARIABLE, build, find_weights, load, predict, save
-from focalsweep.baselines.protocol import Answer, near_to_far, unsure
+from focalsweep.baselines.protocol import Answer, FrameCountError, near_to_far, unsure
 from tests.errors import assert_one_sentence, message_of
 
 PUBLISHED_MILLIONS = {"ddff": 40.0, "defocusnet": 3.7, "aifdepthnet": 16.5, "aifdepthnet-aif": 16.5}
@@ -74,7 +74,7 @@ def test_every_weight_has_a_gradient(name: str) -> None:
 def test_ddff_says_its_number_of_frames() -> None:
     images = torch.rand(1, 2, 3, 16, 16)
     stack = FocalStack(images, DISTANCES[:2], CAMERA).as_batch()
-    words = message_of(lambda: predict(tiny("ddff"), stack, DepthGrid.around(stack, 4)), ValueError)
+    words = message_of(lambda: predict(tiny("ddff"), stack, DepthGrid.around(stack, 4)), FrameCountError)
     assert_one_sentence(words, "3 frames", "has 2")
     for name in ("defocusnet", "aifdepthnet"):  # and these take any
         assert predict(tiny(name), stack, DepthGrid.around(stack, 4)).depth.shape == (1, 16, 16)
