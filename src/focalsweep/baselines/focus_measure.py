@@ -21,7 +21,7 @@ from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 WINDOW_SIGMA_PX = 2.0
 TEXTURE = 4.0  # times the sharpness of noise: below it there is hardly any
-SMOOTHNESS = 1.0  # of the weighted least squares, against pixels of full confidence
+SMOOTHNESS = 2.0  # of the weighted least squares, against pixels of full confidence
 EDGE_STEP = 0.04  # of sRGB: a step of the picture that cuts the smoothing to 1/e
 WITHIN_PEAK = 0.25  # of the peak's width: the error of its top
 STEPS = 200  # of conjugate gradients at each size
