@@ -160,4 +160,4 @@ def _read_checkpoint(path: Path, name: str) -> tuple[dict[str, Tensor], dict[str
 
 
 def _recipe(name: str) -> str:
-    return f"train it (focalsweep train configs/{name}.toml -o FOLDER/{name}) and set {VARIABLE}=FOLDER"
+    return f"train it (focalsweep train configs/{name}.toml -o FOLDER/{name} --data DATA) and set {VARIABLE}=FOLDER"

@@ -13,7 +13,7 @@ from torch import Tensor
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
-FARTHEST = 20.0  # times the nearest focus distance: infinity has no place among numbers that a network is fed
+FARTHEST = 20.0  # times the nearest focus distance is where infinity stands: networks are fed with numbers
 NEAREST = 1e-3  # metres: networks may say less than nothing
 
 
@@ -59,7 +59,9 @@ def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:
             f'this network reads gray or RGB pictures, but these have {images.shape[2]} channels: use "argmin"'
         )
     distances, order = stack.focus_distances.detach().sort(dim=1, stable=True)
-    distances = torch.minimum(distances, FARTHEST * distances[:, :1]).to(images)
+    finite = torch.where(torch.isfinite(distances), distances, 0.0).amax(1, keepdim=True)
+    instead = torch.maximum(FARTHEST * distances[:, :1], 2 * finite)
+    distances = torch.where(torch.isfinite(distances), distances, instead).to(images)
     index = order.to(images.device)[:, :, None, None, None].expand_as(images)
     pictures = linear_to_srgb(images.gather(1, index).clamp(0, 1)).expand(-1, -1, 3, -1, -1)
     return pictures, distances

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,14 +30,6 @@ class Reading:
     picture: Tensor  # B 3 H W, sRGB in 0..1
     position: Tensor  # B H W, 0..1 over the planes
     scale: Tensor | None  # B H W: the error it expects, in the same unit, where the network says so
-
-
-class Objective(Protocol):
-    """What a network is trained for: loss and figures for `training.loop.train`, and what it says, for people."""
-
-    def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]: ...
-
-    def read(self, network: Any, sample: Sample) -> Reading: ...
 
 
 def swept(sample: Sample, cost: str) -> Tensor:

@@ -1,13 +1,12 @@
 """What the rivals' networks are asked for, each by its own paper's loss: see `focalsweep.baselines`.
 
 They read no cost volume: pictures and focus distances alone. Pixels whose depth is not known (NaN) count nowhere.
-Depths end at FARTHEST times the nearest plane, as everywhere in training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,14 +16,23 @@ from focalsweep.baselines.protocol import NEAREST, Answer, near_to_far
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.thin_lens import coc_px
 from focalsweep.synthesis.sample import Sample
-from focalsweep.training.objectives import FARTHEST, Figures, Reading, plane_ends
+from focalsweep.training.objectives import Figures, Reading, depth_at, plane_ends
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
+FARTHEST = 50.0  # times the nearest plane: depth ends there, for infinity is no number to learn
 LARGEST_BLUR_PX = 20.0  # DefocusNet's blur maps are clipped: 1 is this blur or a wider one
 DEPTH_WEIGHT = 1 / 3  # of DefocusNet's depth against its blur
 SMOOTHNESS = 0.002  # of AiFDepthNet's depth beside its all-in-focus picture
 EDGE_STEP = 0.1  # of sRGB: a step of the picture that allows one of depth
+
+
+class Objective(Protocol):
+    """What a network is trained for: loss and figures for `training.loop.train`, and what it says, for people."""
+
+    def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]: ...
+
+    def read(self, network: Any, sample: Sample) -> Reading: ...
 
 
 class RivalObjective:
@@ -46,9 +54,7 @@ class RivalObjective:
     def read(self, network: Any, sample: Sample) -> Reading:
         """The answer as positions over the planes, also before the first and beyond the last."""
         answer, pictures = self._ask(network, sample)
-        near, far = plane_ends(sample)
-        position = (near - 1 / answer.depth.clamp_min(NEAREST)) / (near - far)
-        return Reading(pictures[:, -1], position, None)
+        return Reading(pictures[:, -1], position_of(answer.depth.clamp_min(NEAREST), sample), None)
 
     def _ask(self, network: Any, sample: Sample) -> tuple[Answer, Tensor]:
         with torch.no_grad():
@@ -125,6 +131,15 @@ def true_depth(sample: Sample) -> tuple[Tensor, Tensor]:
     known = sample.depth > 0
     limit = FARTHEST / plane_ends(sample)[0]
     return torch.where(known, torch.minimum(sample.depth, limit), 1.0), known
+
+
+def position_of(depth: Tensor, sample: Sample) -> Tensor:
+    """The inverse of `depth_at`, whichever of depth and inverse depth it takes even steps in; also beyond the planes."""
+    places = (torch.full_like(depth[:, :1, :1], p) for p in (0, 0.5, 1))
+    near, middle, far = (depth_at(place, sample) for place in places)
+    in_depth = (depth - near) / (far - near)
+    in_inverse = (1 / near - 1 / depth) / (1 / near - 1 / far)
+    return torch.where(torch.isclose(middle, (near + far) / 2), in_depth, in_inverse)
 
 
 def true_blur(sample: Sample, depth: Tensor) -> Tensor:  # B F H W

@@ -18,7 +18,7 @@ from focalsweep.training import rivals
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.loop import Outcome, train
-from focalsweep.training.objectives import Objective, PaperObjective, SweepObjective
+from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
 
@@ -40,7 +40,7 @@ def fill_from(network: nn.Module, config: TrainingConfig) -> None:
         restore(network, read_checkpoint(path).ema, path)
 
 
-def build_objective(config: TrainingConfig) -> Objective:
+def build_objective(config: TrainingConfig) -> rivals.Objective:
     if config.network in rivals.OBJECTIVES:
         return rivals.OBJECTIVES[config.network]()
     return PaperObjective(config.cost) if config.network == "papernet" else SweepObjective(config.cost)

@@ -126,6 +126,8 @@ def test_infinity_and_gray_are_ordinary() -> None:
     pictures, distances = near_to_far(stack)
     assert pictures.shape == (1, 3, 3, 16, 16)
     assert distances.tolist() == [[0.5, 1.0, 10.0]]
+    far = FocalStack(stack.images, (0.1, 5.0, float("inf")), CAMERA).as_batch()
+    torch.testing.assert_close(near_to_far(far)[1], torch.tensor([[0.1, 5.0, 10.0]]))  # what is finite stays
     for name in NETWORKS:
         assert torch.isfinite(predict(tiny(name), stack, DepthGrid.around(stack, 4)).depth).all()
 

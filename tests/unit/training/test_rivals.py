@@ -1,6 +1,7 @@
 """The rivals' losses: closed forms, gradients, unknown pixels, and that each learns a scene."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -180,17 +181,23 @@ def test_each_learns_a_scene(sample: Sample, name: str) -> None:
         assert errors[-1] < 0.4 * errors[0]
 
 
-def test_reading_gives_depth_back(sample: Sample) -> None:
+@pytest.mark.parametrize("uniform", [DepthGrid.uniform_in_inverse_depth, DepthGrid.uniform_in_depth])
+def test_reading_gives_depth_back(sample: Sample, uniform: Callable[..., DepthGrid]) -> None:
+    sample = replace(sample, planes=uniform(0.15, 2.5, 16))
     depth = torch.linspace(0.05, 9.0, SIZE * SIZE).reshape(1, SIZE, SIZE)  # also before and beyond the planes
     reading = OBJECTIVES["ddff"]().read(Says(Answer(depth)), sample)
     torch.testing.assert_close(depth_at(reading.position, sample), depth, rtol=1e-4, atol=0)
     assert reading.picture.shape == (1, 3, SIZE, SIZE) and reading.scale is None
 
 
+@pytest.mark.parametrize("data", ["defocusnet", "nyu"])
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_configs_build(name: str) -> None:
-    config = read_config(CONFIGS / f"{name}.toml")
+def test_configs_build(name: str, data: str) -> None:
+    config = read_config(CONFIGS / (f"{name}-nyu.toml" if data == "nyu" else f"{name}.toml"))
     assert config.network == name and type(build_objective(config)) is OBJECTIVES[name]
+    assert config.data["kind"] == data
+    if name == "ddff":
+        assert config.network_options["frames"] == {"defocusnet": 5, "nyu": 3}[data]
     small = replace(config, network_options=SMALL[name])
     assert type(build_network(small)) is type(build(name, **SMALL[name]))
 
