@@ -134,7 +134,7 @@ def true_depth(sample: Sample) -> tuple[Tensor, Tensor]:
 
 
 def position_of(depth: Tensor, sample: Sample) -> Tensor:
-    """The inverse of `depth_at`, whichever of depth and inverse depth it takes even steps in; also beyond the planes."""
+    """The inverse of `depth_at`, whether planes are even in depth or in inverse depth; also beyond the planes."""
     places = (torch.full_like(depth[:, :1, :1], p) for p in (0, 0.5, 1))
     near, middle, far = (depth_at(place, sample) for place in places)
     in_depth = (depth - near) / (far - near)
