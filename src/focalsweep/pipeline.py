@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep import baselines
 from focalsweep.model.sweepnet import STRIDE, SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
@@ -175,7 +176,7 @@ def _cuts(length: int, tile_px: int) -> list[tuple[slice, slice]]:
     ]
 
 
-METHODS: dict[str, Method] = {"argmin": argmin_depth, "sweep": network_depth}
+METHODS: dict[str, Method] = {"argmin": argmin_depth, "sweep": network_depth, **baselines.METHODS}
 """What `estimate_depth` knows by name: (batched stack, planes, memory=, progress=) -> DepthPrediction."""
 
 
@@ -195,7 +196,8 @@ def estimate_depth(
     Args:
         stack: frames in linear light with their camera; a batch gives batched arrays.
         method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
-            the lowest cost alone.
+            the lowest cost alone; or a rival: "focus_measure", "suwajanakorn", and with weights that you trained (see
+            `focalsweep.baselines.networks`) "ddff", "defocusnet", "aifdepthnet", "aifdepthnet-aif".
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         memory: bytes that sweep and network may use beside their input and output, by smaller tiles; None is about
             1.5 GB on a CPU.

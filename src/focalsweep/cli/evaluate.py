@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from focalsweep.cli.methods import method_of, method_of_run
-from focalsweep.evaluation import generated, stacks
+from focalsweep.evaluation import generated, robustness, stacks
 from focalsweep.evaluation.environment import describe
 
 ON_GENERATED: dict[str, Callable[..., dict[str, Any]]] = {
     "generator": generated.evaluate_generator,
     "stack-size": partial(generated.evaluate_generator, frame_counts=(2, 3, 4, 5, 6, 7, 8), protocol="stack-size"),
     "cameras": generated.evaluate_cameras,
+    "robustness": robustness.evaluate_robustness,
 }
 ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "defocusnet": stacks.evaluate_defocusnet,

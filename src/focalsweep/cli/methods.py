@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep import baselines
 from focalsweep.datasets.source import ItemsConfig
 from focalsweep.evaluation.methods import Method, Windows
 from focalsweep.model.weights import load_network
@@ -33,10 +34,13 @@ def method_of(name: str, device: torch.device) -> Method:
     "argmin" and "sweep" (the shipped network) look at the depths in sight, as `estimate_depth` does; "-fixed" at the
     range that datasets state, 0.1 to 3 m, in equal steps of inverse depth; "-sampled" knows that pictures were blurred
     by kernels sampled on the pixels (`Sampled(Disk())`), as NYU's are, and not by a lens. "argmin-paper" is the lowest
-    of the paper's cost, on the paper's planes.
+    of the paper's cost, on the paper's planes. Rivals go by the names of `baselines.METHODS`.
     """
+    if name in baselines.METHODS:
+        return Method(lambda sample: _rival(sample, name), _in_sight, displayed=name != "suwajanakorn")
     if name not in NAMES:
-        raise ValueError(f"no method is called {name!r}: it is one of {', '.join(NAMES)}")
+        names = ", ".join((*NAMES, *baselines.METHODS))
+        raise ValueError(f"no method is called {name!r}: it is one of {names}")
     if name == "argmin-paper":
         return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
     planes = _fixed if name.endswith("-fixed") else _in_sight
@@ -78,14 +82,15 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[str, Method, dict
     method = Method(
         read,
         planes,
-        displayed=config.cost == "paper",
+        displayed=config.cost in ("paper", "none"),  # the rivals, too, read values as they are displayed
         read_windows=read_windows if isinstance(objective, PaperObjective) else None,
     )
     options = "".join(f", {key} {value}" for key, value in config.cost_options.items())
     about = {
         "steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size, "data": data
     }  # fmt: skip
-    return f"{config.network} + {config.cost}{options}", method, about
+    name = config.network if config.cost == "none" else f"{config.network} + {config.cost}{options}"
+    return name, method, about
 
 
 def _in_sight(stack: FocalStack) -> DepthGrid:
@@ -94,6 +99,10 @@ def _in_sight(stack: FocalStack) -> DepthGrid:
 
 def _fixed(_: FocalStack) -> DepthGrid:
     return FIXED_PLANES
+
+
+def _rival(sample: Sample, name: str) -> Tensor:
+    return baselines.METHODS[name](sample.stack.as_batch(), sample.planes).depth
 
 
 def _lowest(sample: Sample, cost: str | Cost) -> Tensor:

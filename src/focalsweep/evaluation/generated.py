@@ -79,7 +79,7 @@ def evaluate_generator(
             for sample in _samples(config, stacks, device):
                 groups = {**_by_blur(sample), **_by_texture(sample, noise)}
                 for name, reader in readers.items():
-                    depth, truth = _limited(reader(sample), sample)
+                    depth, truth = limited(reader(sample), sample)
                     whole = error_sums(depth, truth)
                     for group in ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}"):
                         sums[name, group] += whole
@@ -108,7 +108,7 @@ def evaluate_cameras(
         for sample in _samples(config, scenes, device):
             blur += _blur_px(sample).tolist()
             for name, reader in readers.items():
-                sums[name] += error_sums(*_limited(reader(sample), sample))
+                sums[name] += error_sums(*limited(reader(sample), sample))
         settings = {"focal_length_mm": focal_length_mm, "f_number": f_number, "nearest": nearest}
         for name, total in sums.items():
             mean_blur_px = sum(blur) / len(blur)
@@ -133,7 +133,7 @@ def _samples(config: GeneratorConfig, stacks: int, device: torch.device) -> Iter
         yield source(step, BATCH, device)
 
 
-def _limited(depth: Tensor, sample: Sample) -> tuple[Tensor, Tensor]:
+def limited(depth: Tensor, sample: Sample) -> tuple[Tensor, Tensor]:
     """Estimated and true depth, both cut at FARTHEST."""
     limit = FARTHEST / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None]
     return torch.minimum(depth, limit), torch.minimum(sample.depth, limit)

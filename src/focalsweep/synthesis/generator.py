@@ -161,14 +161,31 @@ class Traced:
     draws: list[Draw]
 
 
-def generate(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Sample:
-    """A batch; all stacks of a batch have one number of frames, everything else differs."""
-    traced = trace(config, atlas, drawing, step, device)
+def generate(
+    config: GeneratorConfig,
+    atlas: Atlas,
+    drawing: Drawing,
+    step: int,
+    device: torch.device,
+    aperture: list[Tensor] | None = None,
+) -> Sample:
+    """A batch; all stacks of a batch have one number of frames, everything else differs.
+
+    `aperture` are points on it as `lens_samples` gives them, in place of a random one.
+    """
+    traced = trace(config, atlas, drawing, step, device, aperture)
     images = degrade(traced.images, traced.draws, config.seed, step)
     return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
 
 
-def trace(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, device: torch.device) -> Traced:
+def trace(
+    config: GeneratorConfig,
+    atlas: Atlas,
+    drawing: Drawing,
+    step: int,
+    device: torch.device,
+    aperture: list[Tensor] | None = None,
+) -> Traced:
     """The scene comes first; its camera is then chosen for the depths that are really in sight."""
     shared = np.random.default_rng([config.seed, 0, step])
     frames = int(shared.integers(config.frames[0], config.frames[1] + 1))
@@ -186,7 +203,7 @@ def trace(config: GeneratorConfig, atlas: Atlas, drawing: Drawing, step: int, de
         torch.tensor([draw.aperture for draw in draws], dtype=torch.float32, device=device),
         1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
     )
-    samples = [one.to(device) for one in lens_samples(shared, config)]
+    samples = [one.to(device) for one in aperture or lens_samples(shared, config)]
     return Traced(render(scenes, lenses, atlas, samples, size), truth, draws)
 
 

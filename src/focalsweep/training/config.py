@@ -10,6 +10,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from focalsweep import baselines
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -58,7 +60,7 @@ class TrainingConfig:
 
     Args:
         network: which network is trained.
-        cost: which cost volume it reads.
+        cost: which cost volume it reads; "none" for the rivals, which read the frames.
         steps: updates of the weights in the whole run.
         batch_size: stacks a step in each process: under torchrun a step sees this many times the processes.
         learning_rate: the highest, after the warm-up; the schedule ends at 0.
@@ -78,8 +80,8 @@ class TrainingConfig:
         data: where stacks come from (kind: generator, defocusnet, nyu) and its settings, which it checks.
     """
 
-    network: str = _key(_one_of("sweepnet", "papernet"))
-    cost: str = _key(_one_of("paper", "reblur"))
+    network: str = _key(_one_of("sweepnet", "papernet", *baselines.TRAINED))
+    cost: str = _key(_one_of("paper", "reblur", "none"))
     steps: int = _key(_whole(1))
     batch_size: int = _key(_whole(1))
     learning_rate: float = _key(_ABOVE_ZERO)
@@ -110,6 +112,9 @@ class TrainingConfig:
                 f"warmup_steps must be fewer than steps ({self.steps}), but is {self.warmup_steps}: "
                 "shorten the warm-up or lengthen the run"
             )
+        if (self.network in baselines.TRAINED) != (self.cost == "none"):
+            reads = "no cost volume: set cost to" if self.cost != "none" else "a cost volume: cost must not be"
+            raise ValueError(f'{self.network} reads {reads} "none", but cost is {self.cost!r}')
         object.__setattr__(self, "image_size", tuple(self.image_size))
         for name in ("learning_rate", "weight_decay", "gradient_clip", "ema_decay"):  # TOML's 1 for 1.0
             object.__setattr__(self, name, float(getattr(self, name)))

@@ -41,7 +41,7 @@ def make_sources(
     training = _read_items_config(config, data)
     validation = replace(training, turns=False, seed=training.seed + 1)
     sources = make_item_source(_Every(items, False), training), make_item_source(_Every(items, True), validation)
-    if kind == "nyu" and config.cost == "paper":
+    if kind == "nyu" and config.cost in ("paper", "none"):  # networks that read values as they are displayed
         return _displayed(sources[0]), _displayed(sources[1])
     return sources
 

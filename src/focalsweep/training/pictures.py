@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.synthesis.sample import Sample, Source
 from focalsweep.training.loop import Pictures
-from focalsweep.training.objectives import PaperObjective, Reading, SweepObjective, depth_at, true_position
+from focalsweep.training.objectives import Reading, depth_at, true_position
+from focalsweep.training.rivals import Objective
 
 STACKS = 4
 PANEL_PX = 240  # smaller pictures are enlarged, or their captions would not fit
@@ -24,7 +25,7 @@ Panel = tuple[str, Tensor]
 """A caption and a picture, 3 H W in 0..1."""
 
 
-def make_pictures(objective: PaperObjective | SweepObjective, source: Source) -> Pictures:
+def make_pictures(objective: Objective, source: Source) -> Pictures:
     """For `training.loop.train`: a strip for each of the first stacks of a source, by the averaged network."""
 
     def pictures(network: nn.Module) -> dict[str, Tensor]:

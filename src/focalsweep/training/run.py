@@ -9,10 +9,12 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from focalsweep.baselines import networks
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.model.weights import fill_shipped
 from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost
+from focalsweep.training import rivals
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.data import make_sources
@@ -23,6 +25,8 @@ from focalsweep.training.pictures import make_pictures
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
+    if config.network in rivals.OBJECTIVES:
+        return networks.build(config.network, **config.network_options)
     if config.network == "papernet":
         return PaperNet(planes=config.planes, **config.network_options)
     return SweepNet(**config.network_options)
@@ -37,7 +41,9 @@ def fill_from(network: nn.Module, config: TrainingConfig) -> None:
         restore(network, read_checkpoint(path).ema, path)
 
 
-def build_objective(config: TrainingConfig) -> PaperObjective | SweepObjective:
+def build_objective(config: TrainingConfig) -> rivals.Objective:
+    if config.network in rivals.OBJECTIVES:
+        return rivals.OBJECTIVES[config.network]()
     cost = build_cost(config)
     return PaperObjective(cost) if config.network == "papernet" else SweepObjective(cost)
 

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
+from focalsweep.cli.methods import method_of
 from focalsweep.evaluation import generated
 from focalsweep.synthesis.generator import GeneratorConfig
+from focalsweep.synthesis.sample import Sample
 from focalsweep.training.run import run_training
 from tests.errors import assert_one_sentence
+from tests.rendering import render_plane
 from tests.unit.training.toy import silent
 
 CONFIG = """
@@ -114,3 +118,13 @@ def test_refusals(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert_one_sentence(printed.err.strip().removeprefix("focalsweep: "), *words)
+
+
+def test_rivals_are_methods_too() -> None:
+    rendered = render_plane("dslr", 1.3, size=40)
+    stack = rendered.stack.as_batch()
+    sample = Sample(stack, DepthGrid.around(stack, 8), torch.full((1, 40, 40), 1.3))
+    depth = method_of("focus_measure", torch.device("cpu")).read(sample)
+    assert depth.median().item() == pytest.approx(1.3, rel=0.05)
+    with pytest.raises(ValueError, match="focus_measure, suwajanakorn, ddff"):
+        method_of("magic", torch.device("cpu"))

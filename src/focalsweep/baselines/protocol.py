@@ -1,0 +1,75 @@
+"""What every rival is: a stack in, a `DepthPrediction` out; and what the networks among them share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from focalsweep.optics.light import linear_to_srgb
+from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+
+FARTHEST = 20.0  # times the nearest focus distance is where infinity stands: networks are fed with numbers
+NEAREST = 1e-3  # metres: networks may say less than nothing
+
+
+class FrameCountError(ValueError):
+    """A method that reads stacks of one number of frames was given another: a table has no figure there."""
+
+
+class Baseline(Protocol):
+    """A method by name, as in `pipeline.METHODS`."""
+
+    def __call__(
+        self,
+        stack: FocalStack,  # batched
+        planes: DepthGrid,
+        *,
+        memory: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> DepthPrediction: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a rival's network says of a stack whose frames go from near to far."""
+
+    depth: Tensor  # B H W, metres
+    std: Tensor | None = None  # B H W, metres
+    blur: Tensor | None = None  # B F H W: of each frame, in the network's own unit
+    sharp: Tensor | None = None  # B 3 H W: sRGB, all in focus
+    disparity: Tensor | None = None  # B H W, 1/m, as it came out: where training reads it
+    metres: Tensor | None = None  # B H W, depth as it came out
+
+
+def in_single(maps: Tensor) -> Tensor:
+    """In single precision at least: metres are read off it, also under autocast."""
+    return maps.to(torch.promote_types(maps.dtype, torch.float32))
+
+
+def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:
+    """Pictures of a batched stack in sRGB, B F 3 H W, and their finite focus distances, B F, nearest first."""
+    images = stack.images
+    if images.shape[2] not in (1, 3):
+        raise ValueError(
+            f'this network reads gray or RGB pictures, but these have {images.shape[2]} channels: use "argmin"'
+        )
+    distances, order = stack.focus_distances.detach().sort(dim=1, stable=True)
+    finite = torch.where(torch.isfinite(distances), distances, 0.0).amax(1, keepdim=True)
+    instead = torch.maximum(FARTHEST * distances[:, :1], 2 * finite)
+    distances = torch.where(torch.isfinite(distances), distances, instead).to(images)
+    index = order.to(images.device)[:, :, None, None, None].expand_as(images)
+    pictures = linear_to_srgb(images.gather(1, index).clamp(0, 1)).expand(-1, -1, 3, -1, -1)
+    return pictures, distances
+
+
+def unsure(depth: Tensor, planes: DepthGrid) -> DepthPrediction:
+    """The depth of a method that says nothing of its error: std and confidence of a guess among the planes."""
+    inverse = planes.as_batch(len(depth)).to(depth)
+    spread = ((inverse[:, 0] - inverse[:, -1]) / math.sqrt(12))[:, None, None]
+    confidence = torch.full_like(depth, min(1.0, 3 / planes.count))
+    return DepthPrediction(depth, spread * depth.square(), confidence)
