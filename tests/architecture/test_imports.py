@@ -11,7 +11,7 @@ import focalsweep
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
-    {"validation"},
+    {"validation", "failures"},
     {"types"},
     {"optics"},
     {"sweep", "model"},
@@ -20,7 +20,8 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"pipeline"},
     {"from_photos"},
     {"training", "evaluation"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
 )
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 NEVER = {("model", "optics")}

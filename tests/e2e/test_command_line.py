@@ -139,7 +139,7 @@ def lines(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-COMMANDS = ["depth", "inspect", "batch", "demo", "train", "evaluate", "bench speed"]
+COMMANDS = ["depth", "inspect", "batch", "demo", "web", "train", "evaluate", "bench speed"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

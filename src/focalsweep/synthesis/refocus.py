@@ -1,0 +1,66 @@
+"""The inverse of the sweep: a sharp picture with its depth, focused anew wherever one likes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from focalsweep.optics.thin_lens import image_distance
+from focalsweep.synthesis.layered import render_layered
+from focalsweep.types import Camera
+from focalsweep.validation import as_setting
+
+SLICES = 32  # equal steps of inverse depth, in which blur is linear
+WIDEST_BLUR = 0.5  # of the picture's shorter side: beyond it nothing is left to see
+
+
+def refocus(
+    image: Tensor,  # C H W, linear light
+    depth: Tensor,  # H W
+    camera: Camera,
+    focus_distance: float,
+    *,
+    projection_distance: float | None = None,
+    slices: int = SLICES,
+) -> Tensor:  # C H W
+    """The picture as the lens would have taken it at another focus distance; occlusion counts.
+
+    Args:
+        image: sharp all over.
+        depth: metres from the lens; infinity is allowed, a pixel without a depth counts as the farthest.
+        camera: of this picture, one number a field.
+        focus_distance: metres from the lens, beyond the focal length; infinity is allowed.
+        projection_distance: metres from the lens to the plane that the picture was taken in (see
+            `DepthResult.projection_distance`); the blur is magnified as the picture was. None: as at that focus.
+        slices: depths that are told apart, over the range of the picture.
+    """
+    if slices < 2:
+        raise ValueError(f"slices must be at least 2, but is {slices}")
+    known = depth > 0  # false for NaN too
+    if not bool(known.any()):
+        raise ValueError("no pixel has a depth: there is nothing to refocus by")
+    inverse = torch.where(known, 1 / depth.double(), torch.zeros((), dtype=torch.float64))
+    farthest, nearest = inverse[known].min(), inverse[known].max()
+    farthest = torch.maximum(farthest, nearest * 1e-4)  # the renderer wants finite depths
+    step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
+    inverse = nearest - ((nearest - inverse.clamp_min(farthest)) / step).round() * step
+    at = torch.tensor(focus_distance, dtype=torch.float64)
+    magnification = torch.ones((), dtype=torch.float64)
+    if projection_distance is not None:
+        magnification = projection_distance / image_distance(at, camera.focal_length)
+    slope_px = _blur_px_a_dioptre(camera, at, magnification)
+    reach = WIDEST_BLUR * min(depth.shape) / slope_px
+    u_focus = 1 / at
+    inverse = inverse.clamp(float(u_focus - reach), float(u_focus + reach)).clamp_min(float(nearest) * 1e-4)
+    levels = 1 / inverse
+    # Depths are on a few levels already: slices thinner than the gaps between them keep every level apart.
+    thickness = float(levels.min()) / slices**2
+    frames = render_layered(
+        image, levels, camera, [focus_distance], slice_thickness=thickness, magnification=magnification.item()
+    )
+    return frames[0]
+
+
+def _blur_px_a_dioptre(camera: Camera, focus: Tensor, magnification: Tensor) -> float:
+    f, n, pitch = (as_setting(name, getattr(camera, name)) for name in ("focal_length", "f_number", "pixel_pitch"))
+    return float(f / n * image_distance(focus, f) / pitch * magnification)

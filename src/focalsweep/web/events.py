@@ -1,0 +1,135 @@
+"""What happens at which click."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from focalsweep.failures import FAILURES, sentence
+from focalsweep.web import views
+from focalsweep.web.answers import (
+    DEPTH_MODES,
+    Parts,
+    error_box,
+    invitation,
+    results_of,
+    settings_after,
+    status,
+    table_of,
+)
+from focalsweep.web.jobs import Done, Failed
+from focalsweep.web.table import CAMERA
+from focalsweep.web.visitors import Visitor, Visitors
+
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+
+def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: Any, folder: Any, button: Any) -> None:
+    """Every event of the page."""
+
+    def of(request: gr.Request) -> Visitor:
+        return visitors.of(request.session_hash)
+
+    def take(files: Any, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        paths = [Path(file) for file in (files if isinstance(files, list) else [files] if files else [])]
+        return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+
+    def take_example(request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        return settings_after(p, visitor, lambda: visitor.take_example(example))
+
+    def change(request: gr.Request, table: Any, reference: str, *texts: str) -> dict[Any, Any]:
+        visitor = of(request)
+        camera = dict(zip(CAMERA, texts, strict=True))
+        shown = settings_after(p, visitor, lambda: visitor.change(camera, table, reference))
+        return {part: value for part, value in shown.items() if part not in (p.results, p.status)}
+
+    def change_unit(unit: str, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        visitor.unit = unit
+        return {p.table: table_of(visitor)}
+
+    async def run(
+        request: gr.Request, relative: bool, table: Any, reference: str, *texts: str
+    ) -> AsyncIterator[dict[Any, Any]]:
+        visitor = of(request)
+        try:
+            visitor.change(dict(zip(CAMERA, texts, strict=True)), table, reference)
+        except FAILURES as error:
+            yield {p.status: error_box(sentence(error))}
+            return
+        yield {
+            p.run: gr.update(interactive=False),
+            p.cancel: gr.update(visible=True),
+            p.results: gr.update(visible=False),
+        }
+        ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
+        async for news in visitor.run(relative):
+            if isinstance(news, Done):
+                yield results_of(p, visitor) | ready
+            elif isinstance(news, Failed):
+                yield {p.status: status(news)} | ready
+            else:
+                yield {p.status: status(news)}
+
+    def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        outcome, stack = visitor.outcome, visitor.stack
+        if outcome is None or stack is None:
+            return {p.reading: ""}
+        height, width = outcome.result.depth.shape
+        mark = (min(max(int(event.index[1]), 0), height - 1), min(max(int(event.index[0]), 0), width - 1))
+        if mode == DEPTH_MODES[0]:
+            visitor.marks = [mark]
+            told = {p.reading: views.reading(outcome, mark), p.curve: views.cost_curve_view(outcome, stack, mark)}
+        else:
+            visitor.marks = [mark] if len(visitor.marks) != 1 else [*visitor.marks, mark]
+            told = {p.reading: views.ruler(outcome, visitor.marks), p.curve: ""}
+        return told | {p.depth: views.depth_view(outcome, visitor.marks)}
+
+    def change_mode(mode: str, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        visitor.marks = []
+        outcome = visitor.outcome
+        if outcome is None:
+            return {p.reading: ""}
+        return {p.depth: views.depth_view(outcome), p.reading: invitation(mode), p.curve: ""}
+
+    def change_frame(number: int | None, request: gr.Request) -> Any:
+        outcome = of(request).outcome
+        if outcome is None or number is None:
+            return None
+        return outcome.frames[min(max(int(number), 0), len(outcome.frames) - 1)], views.sharp_view(outcome)
+
+    def change_focus(share: float, request: gr.Request) -> Any:
+        outcome = of(request).outcome
+        return (None, "") if outcome is None else views.refocused(outcome, share / 100)
+
+    def cancel(request: gr.Request) -> None:
+        of(request).cancel()
+
+    def leave(request: gr.Request) -> None:
+        visitors.leave(request.session_hash)
+
+    typed = [p.table, p.reference, *p.camera.values()]
+    drop.upload(take, [drop], [drop, *p.of_settings], **PRIVATE)
+    folder.upload(take, [folder], [drop, *p.of_settings], **PRIVATE)
+    button.click(take_example, None, p.of_settings, **PRIVATE)
+    edits = [p.table.input, p.reference.input]
+    edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]
+    gr.on(edits, change, typed, p.of_settings, trigger_mode="always_last", **PRIVATE)
+    p.unit.change(change_unit, [p.unit], [p.table], **PRIVATE)
+    working = p.run.click(
+        run, [p.relative, *typed], p.of_results, concurrency_limit=None, trigger_mode="once", **PRIVATE
+    )
+    working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
+    p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
+    p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
+    p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
+    p.frame.input(change_frame, [p.frame], [p.slider], **PRIVATE)
+    p.focus.input(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", trigger_mode="always_last", **PRIVATE)  # fmt: skip
+    page.unload(leave)
