@@ -198,7 +198,8 @@ def cost_curve(stack: FocalStack, planes: DepthGrid, row: int, column: int) -> T
     height, width = stack.size
     if not (0 <= row < height and 0 <= column < width):
         raise ValueError(f"row {row}, column {column} lies outside a picture of {width} x {height} px")
-    top, left = (min(max(0, at - CURVE_PX), max(0, size - 2 * CURVE_PX)) for at, size in zip((row, column), stack.size))
+    top = min(max(0, row - CURVE_PX), max(0, height - 2 * CURVE_PX))
+    left = min(max(0, column - CURVE_PX), max(0, width - 2 * CURVE_PX))
     with torch.no_grad():
         grey = in_strongest_colour(stack.as_batch())
         part = grey.cropped(top, left, min(2 * CURVE_PX, height), min(2 * CURVE_PX, width))

@@ -11,7 +11,7 @@ import gradio as gr
 
 from focalsweep.failures import FAILURES, sentence
 from focalsweep.web import views
-from focalsweep.web.jobs import Done, Failed, News, Progress
+from focalsweep.web.jobs import Failed, News, Progress
 from focalsweep.web.table import CAMERA, rows, source_of
 from focalsweep.web.visitors import Visitor
 
@@ -56,6 +56,7 @@ class Parts:
     focused: Any
     confidence: Any
     confidence_scale: Any
+    model_tab: Any
     model: Any
     files: Any
 
@@ -136,7 +137,6 @@ def results_of(p: Parts, visitor: Visitor) -> dict[Any, Any]:
         (name if outcome.relative else f"{views.metres(distance)}   {name}", number)
         for number, (name, distance) in enumerate(zip(outcome.names, outcome.focus_distances, strict=True))
     ]
-    glb = outcome.file("mesh.glb")
     return {
         p.status: "",
         p.results: gr.update(visible=True),
@@ -151,7 +151,7 @@ def results_of(p: Parts, visitor: Visitor) -> dict[Any, Any]:
         p.focus: 0,
         p.confidence: views.confidence_view(outcome),
         p.confidence_scale: views.confidence_scale(),
-        p.model: None if glb is None else str(glb),
+        p.model: None,
         p.files: [str(path) for path in outcome.files],
     }
 

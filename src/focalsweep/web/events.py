@@ -109,6 +109,12 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         outcome = of(request).outcome
         return (None, "") if outcome is None else views.refocused(outcome, share / 100)
 
+    def show_model(request: gr.Request) -> str | None:
+        # Only once its tab is open: Gradio's viewer shows nothing that it was given while hidden.
+        outcome = of(request).outcome
+        path = outcome.file("mesh.glb") if outcome else None
+        return None if path is None else str(path)
+
     def cancel(request: gr.Request) -> None:
         of(request).cancel()
 
@@ -130,6 +136,8 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
     p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
+    p.model_tab.select(show_model, None, [p.model], **PRIVATE)
     p.frame.input(change_frame, [p.frame], [p.slider], **PRIVATE)
-    p.focus.input(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", trigger_mode="always_last", **PRIVATE)  # fmt: skip
+    sliding: dict[str, Any] = {"concurrency_id": "refocus", "trigger_mode": "always_last", **PRIVATE}
+    p.focus.input(change_focus, [p.focus], [p.refocused, p.focused], **sliding)
     page.unload(leave)

@@ -108,7 +108,7 @@ def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> Non
 
 
 def _context() -> Any:
-    """Where there is one, a server that has everything imported and forks in milliseconds; it holds no visitor's data."""
+    """Where it can be had, a server with everything imported that forks in milliseconds and holds nobody's data."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

@@ -19,15 +19,20 @@ The photos stay on this computer.</p>"""
 
 def make_page(visitors: Visitors, example: Path) -> gr.Blocks:
     with gr.Blocks(title="focalsweep", analytics_enabled=False, delete_cache=(600, 3600)) as page:
-        gr.HTML(HEAD, elem_classes="fs-head")
-        gr.HTML('<h2 class="fs-step">Photos</h2>')
+        gr.HTML(HEAD, padding=False, elem_classes="fs-head")
+        gr.HTML('<h2 class="fs-step">Photos</h2>', padding=False)
         drop = gr.File(
-            label="Drop the photos here", file_count="multiple", file_types=KINDS, height=150, elem_id="fs-drop"
+            label="Drop the photos here",
+            show_label=False,
+            file_count="multiple",
+            file_types=KINDS,
+            height=150,
+            elem_id="fs-drop",
         )
         with gr.Row():
-            folder = gr.UploadButton("Choose a folder", file_count="directory", size="sm", min_width=120)
-            try_example = gr.Button("Try the example", size="sm", min_width=120, elem_id="fs-example")
-        message = gr.HTML(elem_classes="fs-message", elem_id="fs-message")
+            folder = gr.UploadButton("Choose a folder", file_count="directory", size="sm", min_width=150, scale=0)
+            try_example = gr.Button("Try the example", size="sm", min_width=150, scale=0, elem_id="fs-example")
+        message = gr.HTML(padding=False, elem_classes="fs-message", elem_id="fs-message")
         parts = Parts(message=message, **_settings_part(), **_run_part(), **_results_part())
         connect(page, parts, visitors, example, drop, folder, try_example)
     page.queue(default_concurrency_limit=8, max_size=64)
@@ -36,7 +41,7 @@ def make_page(visitors: Visitors, example: Path) -> gr.Blocks:
 
 def _settings_part() -> dict[str, Any]:
     with gr.Column(visible=False, elem_id="fs-settings") as settings:
-        gr.HTML('<h2 class="fs-step">Settings</h2>')
+        gr.HTML('<h2 class="fs-step">Settings</h2>', padding=False)
         camera = {}
         with gr.Row():
             for name, (label, _, unit) in CAMERA.items():
@@ -55,7 +60,7 @@ def _settings_part() -> dict[str, Any]:
             static_columns=[0, 2], row_limits=None, column_widths=["36%", "26%", "38%"], label="Focus distances",
             show_label=False, buttons=[], wrap=True, max_height=340, elem_id="fs-table",
         )  # fmt: skip
-        toml = gr.DownloadButton("Download stack.toml", size="sm", elem_id="fs-toml")
+        toml = gr.DownloadButton("Download stack.toml", size="sm", scale=0, min_width=180, elem_id="fs-toml")
         relative = gr.Checkbox(label="Depth without a unit (focus distances unknown, photos in order)")
     return {"settings": settings, "camera": camera, "reference": reference, "unit": unit, "table": table, "toml": toml,
             "relative": relative}  # fmt: skip
@@ -63,26 +68,36 @@ def _settings_part() -> dict[str, Any]:
 
 def _run_part() -> dict[str, Any]:
     with gr.Row():
-        run = gr.Button("Estimate depth", variant="primary", visible=False, elem_id="fs-run")
-        cancel = gr.Button("Cancel", visible=False, elem_id="fs-cancel")
-    return {"run": run, "cancel": cancel, "status": gr.HTML(elem_classes="fs-message", elem_id="fs-status")}
+        run = gr.Button("Estimate depth", variant="primary", scale=0, min_width=220, visible=False, elem_id="fs-run")
+        cancel = gr.Button("Cancel", scale=0, min_width=120, visible=False, elem_id="fs-cancel")
+    return {
+        "run": run,
+        "cancel": cancel,
+        "status": gr.HTML(padding=False, elem_classes="fs-message", elem_id="fs-status"),
+    }
 
 
 def _results_part() -> dict[str, Any]:
     made: dict[str, Any] = {}
-    plain: dict[str, Any] = {"show_label": False, "interactive": False, "buttons": [], "format": "png"}
+    plain: dict[str, Any] = {
+        "show_label": False,
+        "interactive": False,
+        "buttons": [],
+        "format": "png",
+        "elem_classes": "fs-picture",
+    }
     with gr.Column(visible=False, elem_id="fs-results") as made["results"]:
-        gr.HTML('<h2 class="fs-step">Result</h2>')
-        made["summary"] = gr.HTML(elem_id="fs-summary")
+        gr.HTML('<h2 class="fs-step">Result</h2>', padding=False)
+        made["summary"] = gr.HTML(padding=False, elem_id="fs-summary")
         with gr.Tabs():
             with gr.Tab("Depth"), gr.Row():
                 with gr.Column(scale=3, min_width=320):
                     made["depth"] = gr.Image(**plain, label="Depth", elem_id="fs-depth")
-                    made["scale"] = gr.HTML()
+                    made["scale"] = gr.HTML(padding=False)
                 with gr.Column(scale=2, min_width=260):
                     made["mode"] = gr.Radio(DEPTH_MODES, value=DEPTH_MODES[0], label="A click in the picture will")
-                    made["reading"] = gr.HTML(elem_id="fs-reading")
-                    made["curve"] = gr.HTML(elem_id="fs-curve")
+                    made["reading"] = gr.HTML(padding=False, elem_id="fs-reading")
+                    made["curve"] = gr.HTML(padding=False, elem_id="fs-curve")
             with gr.Tab("Sharp picture"):
                 made["slider"] = gr.ImageSlider(
                     show_label=False, interactive=False, buttons=[], format="png", elem_id="fs-slider"
@@ -91,11 +106,11 @@ def _results_part() -> dict[str, Any]:
             with gr.Tab("Refocus"):
                 made["refocused"] = gr.Image(**plain, label="Refocused", elem_id="fs-refocused")
                 made["focus"] = gr.Slider(0, 100, value=0, step=1, label="Focus, near to far", elem_id="fs-focus")
-                made["focused"] = gr.HTML(elem_id="fs-focused")
+                made["focused"] = gr.HTML(padding=False, elem_id="fs-focused")
             with gr.Tab("Confidence"):
                 made["confidence"] = gr.Image(**plain, label="Confidence", elem_id="fs-confidence")
-                made["confidence_scale"] = gr.HTML()
-            with gr.Tab("3D model"):
+                made["confidence_scale"] = gr.HTML(padding=False)
+            with gr.Tab("3D model") as made["model_tab"]:
                 made["model"] = gr.Model3D(
                     show_label=False, interactive=False, clear_color=(0, 0, 0, 0), height=460, elem_id="fs-model"
                 )

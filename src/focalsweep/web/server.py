@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -92,7 +93,15 @@ def serve(
             started(address)
 
         server.startup = startup_and_tell  # type: ignore[method-assign]
-        server.run(sockets=[listening])
+        # uvicorn raises the signal that ended it once more: as an exception, so that the folder still goes.
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, _interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def import_gradio() -> Any:

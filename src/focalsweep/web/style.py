@@ -8,19 +8,30 @@ FONT = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "DejaVu Sans", "sans
 MONO = ("ui-monospace", "SF Mono", "Menlo", "DejaVu Sans Mono", "monospace")
 
 CSS = """
-.gradio-container { max-width: 1080px !important; margin: 0 auto !important; padding: 24px 20px 48px !important; }
+:root { --body-text-color-subdued: #475569; --fs-accent: var(--primary-700); --fs-wrong: #c2410c; }
+.dark { --body-text-color-subdued: #a3b1c6; --fs-accent: var(--primary-400); --fs-wrong: #fb923c; }
+.gradio-container { max-width: 1000px !important; margin: 0 auto !important; padding: 24px 20px 48px !important; }
 .fs-head h1 { font-size: 1.5rem; font-weight: 650; letter-spacing: -0.01em; margin: 0 0 2px; }
-.fs-head p { color: var(--body-text-color-subdued); margin: 0; max-width: 62ch; }
-.fs-step { font-size: 1.05rem; font-weight: 600; margin: 20px 0 2px; }
-.fs-message:empty, .fs-message > div:empty { display: none; }
-.fs-error, .fs-note { border-left: 3px solid; padding: 8px 12px; border-radius: 4px; margin: 0; overflow-wrap: anywhere; }
-.fs-error { border-color: #c2410c; background: color-mix(in srgb, #c2410c 10%, transparent); }
+.fs-head p { color: var(--body-text-color-subdued); margin: 0; max-width: 70ch; }
+.fs-step { font-size: 1.05rem; font-weight: 600; margin: 18px 0 0; }
+.fs-message:not(:has(p)), .fs-message .wrap { display: none !important; }
+.fs-message p + p { margin-top: 6px !important; }
+.fs-error, .fs-note { border-left: 3px solid; padding: 8px 12px; border-radius: 4px; margin: 0;
+  overflow-wrap: anywhere; }
+.fs-error { border-color: var(--fs-wrong); background: color-mix(in srgb, var(--fs-wrong) 12%, transparent); }
 .fs-note { border-color: var(--primary-500); background: color-mix(in srgb, var(--primary-500) 10%, transparent); }
 .fs-notes { color: var(--body-text-color-subdued); margin: 4px 0 0; padding-left: 18px; overflow-wrap: anywhere; }
 .fs-progress p { margin: 0 0 6px; }
 .fs-progress .fs-bar { height: 6px; border-radius: 3px; background: var(--border-color-primary); overflow: hidden; }
 .fs-progress .fs-bar div { height: 100%; background: var(--primary-500); transition: width 0.2s; }
-.fs-missing input { border-color: #c2410c !important; }
+.fs-missing input, .fs-missing textarea { box-shadow: inset 0 0 0 2px var(--fs-wrong) !important; }
+#fs-table table, #fs-table th, #fs-table td, #fs-table * { font-family: var(--font) !important; }
+#fs-table .lock-icon, #fs-table svg { display: none; }
+#fs-results button[role="tab"][aria-selected="true"] { color: var(--fs-accent); }
+#fs-results .tabs, #fs-results .tab-wrapper, .gradio-container .main { min-width: 0; }
+#fs-results .tab-container.visually-hidden { width: 0; overflow: hidden; }
+.gradio-container { overflow-x: clip; }
+#fs-files .label-clear-button, #fs-files td.action { display: none; }
 .fs-scale > div:first-child { height: 12px; border-radius: 3px; }
 .fs-ticks { position: relative; height: 1.5em; margin-top: 2px; font-size: 0.85rem; }
 .fs-ticks span { position: absolute; white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -34,7 +45,8 @@ CSS = """
 .fs-curve polyline { fill: none; stroke: var(--body-text-color); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
 .fs-curve line { stroke: var(--primary-500); stroke-width: 2; vector-effect: non-scaling-stroke; }
 .fs-curve div { display: flex; justify-content: space-between; font-size: 0.85rem; }
-#fs-depth img { cursor: crosshair; image-rendering: auto; }
+.fs-picture img { width: 100% !important; height: auto !important; max-height: 70vh; object-fit: contain; }
+#fs-depth img { cursor: crosshair; }
 #fs-depth:focus-visible { outline: 2px solid var(--primary-500); outline-offset: 2px; }
 .fs-cross { position: fixed; width: 17px; height: 17px; margin: -8px 0 0 -8px; pointer-events: none; z-index: 50;
   background: linear-gradient(#fff, #fff) center / 17px 3px no-repeat, linear-gradient(#fff, #fff) center / 3px 17px
@@ -42,6 +54,7 @@ CSS = """
 @media (max-width: 640px) {
   .gradio-container { padding: 14px 10px 32px !important; }
   .fs-head h1 { font-size: 1.3rem; }
+  #fs-run, #fs-cancel { flex: 1 1 100%; }
 }
 """
 
@@ -97,4 +110,6 @@ def theme() -> Any:
     """Gradio's base theme with this computer's fonts: nothing is fetched."""
     from gradio.themes import Base
 
-    return Base(primary_hue="teal", neutral_hue="slate", font=FONT, font_mono=MONO, radius_size="sm")
+    base = Base(primary_hue="teal", neutral_hue="slate", font=FONT, font_mono=MONO, radius_size="sm")
+    strong = {"button_primary_background_fill": "*primary_700", "button_primary_background_fill_hover": "*primary_800"}
+    return base.set(**strong, **{f"{name}_dark": value for name, value in strong.items()})

@@ -10,19 +10,23 @@ from typing import Any
 from focalsweep.photos.settings import StackSettings
 from focalsweep.photos.values import Value
 
-UNITS: dict[str, Callable[[float], float]] = {  # each is its own inverse or scales
-    "m": lambda metres: metres,
-    "cm": lambda metres: metres * 100,
-    "mm": lambda metres: metres * 1000,
-    "dioptres": lambda metres: 1 / metres if metres else math.inf,
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf
+
+
+UNITS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "m": (lambda metres: metres, lambda shown: shown),
+    "cm": (lambda metres: metres * 100, lambda shown: shown / 100),
+    "mm": (lambda metres: metres * 1000, lambda shown: shown / 1000),
+    "dioptres": (_inverse, _inverse),
 }
-TO_METRES: dict[str, Callable[[float], float]] = {
-    "m": lambda shown: shown,
-    "cm": lambda shown: shown / 100,
-    "mm": lambda shown: shown / 1000,
-    "dioptres": lambda shown: 1 / shown if shown else math.inf,
+"""Of focus distances: from metres to what is shown, and back."""
+CAMERA = {
+    "focal_length": ("Focal length", 1e3, "mm"),
+    "f_number": ("f-number", 1.0, ""),
+    "pixel_pitch": ("Pixel pitch", 1e6, "µm"),
 }
-CAMERA = {"focal_length": ("Focal length", 1e3, "mm"), "f_number": ("f-number", 1.0, ""), "pixel_pitch": ("Pixel pitch", 1e6, "µm")}  # fmt: skip
 MISSING = "missing: type it in"
 INFINITE = {"inf", "infinity", "∞"}
 
@@ -53,7 +57,7 @@ def show(settings: StackSettings, unit: str) -> Shown:
         value: Value | None = getattr(settings, name)
         camera[name] = "" if value is None else f"{value.value * factor:.5g}"
     pairs = zip(settings.files, settings.focus_distances, strict=True)
-    return Shown(camera, {file: "" if value is None else digits(UNITS[unit](value.value)) for file, value in pairs})
+    return Shown(camera, {file: "" if value is None else digits(UNITS[unit][0](value.value)) for file, value in pairs})
 
 
 def rows(settings: StackSettings, unit: str) -> list[list[str]]:
@@ -72,7 +76,7 @@ def source_of(value: Value | None, unit: str = "", factor: float | None = None) 
     source = "typed in" if value.source == "given" else value.source
     if not value.only_range:
         return source
-    convert = UNITS[unit] if factor is None else (lambda metres: metres * factor)
+    convert = UNITS[unit][0] if factor is None else (lambda metres: metres * factor)
     ends = sorted((convert(value.low), convert(value.high)))
     return f"{source}, {digits(ends[0])} to {digits(ends[1])}"
 
@@ -113,7 +117,7 @@ def _distance(text: str, file: str, unit: str) -> float:
     value = _plain(text)
     if value is None or value < 0 or (value == 0 and unit != "dioptres"):
         raise ValueError(f"{file}: the focus distance must be a number above 0, or inf, but is {text!r}")
-    return TO_METRES[unit](value)
+    return UNITS[unit][1](value)
 
 
 def _number(text: str, label: str) -> float:
