@@ -74,6 +74,7 @@ def depth_from_photos(
     scale = 1.0 if scale > LEAST_REDUCTION else scale
     say("reading", 0.0)
     stack = photos.stack(alignment, scale)
+    say("sweeping", 0.0)
     result = estimate_as_it_is(
         stack.to(device=device),
         method,

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from focalsweep.failures import FAILURES, sentence
+from focalsweep.results.figures import metres
 from focalsweep.web import views
 from focalsweep.web.jobs import Failed, News, Progress
 from focalsweep.web.table import CAMERA, rows, source_of
@@ -109,7 +110,7 @@ def table_of(visitor: Visitor) -> Any:
         return gr.update()
     data = rows(visitor.settings, visitor.unit)
     styles = [["", "background: #c2410c33" if not row[1] else "", ""] for row in data]
-    headers = ["Photo", f"Focus distance ({visitor.unit})", "Source"]
+    headers = ["Photo", f"Focus ({visitor.unit})", "Source"]
     return {"data": data, "headers": headers, "metadata": {"styling": styles}}
 
 
@@ -134,7 +135,7 @@ def results_of(p: Parts, visitor: Visitor) -> dict[Any, Any]:
     if outcome is None:
         return {p.status: error_box("the result is gone: estimate the depth again")}
     names = [
-        (name if outcome.relative else f"{views.metres(distance)}   {name}", number)
+        (name if outcome.relative else f"{metres(distance)}   {name}", number)
         for number, (name, distance) in enumerate(zip(outcome.names, outcome.focus_distances, strict=True))
     ]
     return {

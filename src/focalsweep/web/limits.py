@@ -52,7 +52,8 @@ def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]
         raise ValueError("no photos given: give at least 2 files, a TIFF with several pages, or a video")
     if len(uploads) > limits.files:
         raise ValueError(f"{len(uploads)} files are too many: at most {limits.files} are taken, leave some out")
-    total, places = 0, {}
+    total = 0
+    places: dict[str, Path] = {}
     for upload in uploads:
         name = plain_name(upload.name)
         if name.lower() in {place.lower() for place in places}:

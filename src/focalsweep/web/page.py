@@ -17,7 +17,7 @@ HEAD = """<h1>focalsweep</h1><p>Depth in metres from photos of one still scene, 
 The photos stay on this computer.</p>"""
 
 
-def make_page(visitors: Visitors, example: Path) -> gr.Blocks:
+def make_page(visitors: Visitors, example: Path) -> Any:
     with gr.Blocks(title="focalsweep", analytics_enabled=False, delete_cache=(600, 3600)) as page:
         gr.HTML(HEAD, padding=False, elem_classes="fs-head")
         gr.HTML('<h2 class="fs-step">Photos</h2>', padding=False)
@@ -44,9 +44,9 @@ def _settings_part() -> dict[str, Any]:
         gr.HTML('<h2 class="fs-step">Settings</h2>', padding=False)
         camera = {}
         with gr.Row():
-            for name, (label, _, unit) in CAMERA.items():
+            for name, (label, _, written) in CAMERA.items():
                 camera[name] = gr.Textbox(
-                    label=f"{label} ({unit})" if unit else label,
+                    label=f"{label} ({written})" if written else label,
                     info=" ",
                     min_width=150,
                     elem_id=f"fs-{name}",
@@ -56,7 +56,7 @@ def _settings_part() -> dict[str, Any]:
             unit = gr.Radio(list(UNITS), value="m", label="Focus distances in", min_width=220, elem_id="fs-unit")
             reference = gr.Radio(["lens", "sensor"], value="lens", label="counted from the", min_width=160)
         table = gr.Dataframe(
-            headers=["Photo", "Focus distance (m)", "Source"], datatype="str", type="array", interactive=True,
+            headers=["Photo", "Focus (m)", "Source"], datatype="str", type="array", interactive=True,
             static_columns=[0, 2], row_limits=None, column_widths=["36%", "26%", "38%"], label="Focus distances",
             show_label=False, buttons=[], wrap=True, max_height=340, elem_id="fs-table",
         )  # fmt: skip

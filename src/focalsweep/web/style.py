@@ -10,7 +10,10 @@ MONO = ("ui-monospace", "SF Mono", "Menlo", "DejaVu Sans Mono", "monospace")
 CSS = """
 :root { --body-text-color-subdued: #475569; --fs-accent: var(--primary-700); --fs-wrong: #c2410c; }
 .dark { --body-text-color-subdued: #a3b1c6; --fs-accent: var(--primary-400); --fs-wrong: #fb923c; }
-.gradio-container { max-width: 1000px !important; margin: 0 auto !important; padding: 24px 20px 48px !important; }
+.gradio-container { width: 100%; max-width: min(1000px, 100vw) !important; margin: 0 auto !important; }
+.gradio-container { padding: 24px 20px 48px !important; overflow-x: clip; }
+.gradio-container :is(.main, .wrap, .contain, .column, .tabs, .tabitem, .tab-wrapper) { min-width: 0; max-width: 100%; }
+.gradio-container .html-container { padding: 0 !important; }
 .fs-head h1 { font-size: 1.5rem; font-weight: 650; letter-spacing: -0.01em; margin: 0 0 2px; }
 .fs-head p { color: var(--body-text-color-subdued); margin: 0; max-width: 70ch; }
 .fs-step { font-size: 1.05rem; font-weight: 600; margin: 18px 0 0; }
@@ -28,9 +31,8 @@ CSS = """
 #fs-table table, #fs-table th, #fs-table td, #fs-table * { font-family: var(--font) !important; }
 #fs-table .lock-icon, #fs-table svg { display: none; }
 #fs-results button[role="tab"][aria-selected="true"] { color: var(--fs-accent); }
-#fs-results .tabs, #fs-results .tab-wrapper, .gradio-container .main { min-width: 0; }
 #fs-results .tab-container.visually-hidden { width: 0; overflow: hidden; }
-.gradio-container { overflow-x: clip; }
+#fs-results .tab-wrapper { width: min(940px, calc(100vw - 36px)); }
 #fs-files .label-clear-button, #fs-files td.action { display: none; }
 .fs-scale > div:first-child { height: 12px; border-radius: 3px; }
 .fs-ticks { position: relative; height: 1.5em; margin-top: 2px; font-size: 0.85rem; }
@@ -52,7 +54,8 @@ CSS = """
   background: linear-gradient(#fff, #fff) center / 17px 3px no-repeat, linear-gradient(#fff, #fff) center / 3px 17px
   no-repeat; filter: drop-shadow(0 0 2px #000); }
 @media (max-width: 640px) {
-  .gradio-container { padding: 14px 10px 32px !important; }
+  .gradio-container { padding: 12px 8px 32px !important; }
+  .gradio-container :is(.main, .main > .wrap) { padding-left: 4px !important; padding-right: 4px !important; }
   .fs-head h1 { font-size: 1.3rem; }
   #fs-run, #fs-cancel { flex: 1 1 100%; }
 }

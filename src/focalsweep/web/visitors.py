@@ -110,10 +110,10 @@ class Visitor:
         try:
             ticket = self._line.join()
             while ahead := self._line.ahead(ticket):
-                yield Failed("cancelled") if self._cancelled else ahead
-                if self._cancelled:
-                    return
+                yield ahead
                 await asyncio.sleep(POLL_SECONDS)
+                if self._cancelled:
+                    raise ValueError("cancelled")
             async for news in self._work(relative):
                 yield news
         except ValueError as error:
