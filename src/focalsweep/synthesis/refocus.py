@@ -11,6 +11,7 @@ from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 SLICES = 32  # equal steps of inverse depth, in which blur is linear
+NEARLY_INFINITE = 1e-4  # of the nearest inverse depth
 WIDEST_BLUR = 0.5  # of the picture's shorter side: beyond it nothing is left to see
 
 
@@ -39,19 +40,19 @@ def refocus(
     known = depth > 0  # false for NaN too
     if not bool(known.any()):
         raise ValueError("no pixel has a depth: there is nothing to refocus by")
-    inverse = torch.where(known, 1 / depth.double(), torch.zeros((), dtype=torch.float64))
-    farthest, nearest = inverse[known].min(), inverse[known].max()
-    farthest = torch.maximum(farthest, nearest * 1e-4)  # the renderer wants finite depths
-    step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
-    inverse = nearest - ((nearest - inverse.clamp_min(farthest)) / step).round() * step
     at = torch.tensor(focus_distance, dtype=torch.float64)
+    inverse = torch.where(known, 1 / depth.double(), torch.zeros((), dtype=torch.float64))
+    floor = NEARLY_INFINITE * max(float(inverse.max()), float(1 / at))  # the renderer wants finite depths
+    if floor == 0:
+        return image.clone()  # all of it at infinity, and in focus
+    farthest, nearest = inverse[known].min().clamp_min(floor), inverse.max().clamp_min(floor)
+    step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
+    inverse = nearest - ((nearest - inverse.clamp_min(float(farthest))) / step).round() * step
     magnification = torch.ones((), dtype=torch.float64)
     if projection_distance is not None:
         magnification = projection_distance / image_distance(at, camera.focal_length)
-    slope_px = _blur_px_a_dioptre(camera, at, magnification)
-    reach = WIDEST_BLUR * min(depth.shape) / slope_px
-    u_focus = 1 / at
-    inverse = inverse.clamp(float(u_focus - reach), float(u_focus + reach)).clamp_min(float(nearest) * 1e-4)
+    reach = WIDEST_BLUR * min(depth.shape) / _blur_px_a_dioptre(camera, at, magnification)
+    inverse = inverse.clamp(float(1 / at - reach), float(1 / at + reach)).clamp_min(floor)
     levels = 1 / inverse
     # Depths are on a few levels already: slices thinner than the gaps between them keep every level apart.
     thickness = float(levels.min()) / slices**2

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from focalsweep.failures import FAILURES, sentence
+from focalsweep.web.isolation import refuse_other_hosts
 
 Say = Callable[[str, float], None]
 Task = Callable[..., Any]
@@ -93,6 +94,7 @@ class Job:
 
 
 def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> None:
+    refuse_other_hosts()
     said: News
     try:
         said = Done(task(lambda stage, share: connection.send(Progress(stage, share)), *arguments))

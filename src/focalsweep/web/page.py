@@ -9,7 +9,6 @@ import gradio as gr
 
 from focalsweep.web.answers import DEPTH_MODES, Parts
 from focalsweep.web.events import connect
-from focalsweep.web.limits import KINDS
 from focalsweep.web.table import CAMERA, UNITS
 from focalsweep.web.visitors import Visitors
 
@@ -25,7 +24,6 @@ def make_page(visitors: Visitors, example: Path) -> Any:
             label="Drop the photos here",
             show_label=False,
             file_count="multiple",
-            file_types=KINDS,
             height=150,
             elem_id="fs-drop",
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
+import re
 import signal
 import socket
 import sys
@@ -13,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.limits import Limits, bytes_in
 
 OUR_NAMES = {"localhost", "127.0.0.1", "[::1]"}
+ADDRESS_IN_PATH = re.compile(r"proxy=|=\w+:/", re.IGNORECASE)
 HEADERS = {
     # The browser itself refuses every other host; Gradio writes scripts and styles into the page.
     "content-security-policy": (
@@ -27,16 +29,6 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches a server there."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_auth(text: str | None) -> tuple[str, str] | None:
@@ -79,6 +71,7 @@ def serve(
         contextlib.closing(_listen(host, port)) as listening,
         tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
     ):
+        refuse_other_hosts()
         os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")
         app = make_app(
             Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
@@ -186,6 +179,8 @@ class Guard:
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if self._names is not None and name not in self._names:  # a page of another name that points here
             return 421, "this page answers to localhost only"
+        if ADDRESS_IN_PATH.search(scope["path"]):  # Gradio would fetch it
+            return 404, "this page reaches for no other host"
         if scope["method"] == "POST":
             length = headers.get(b"content-length", b"0")
             if not length.isdigit() or int(length) > self._limits.stack_bytes:

@@ -47,7 +47,7 @@ CSS = """
 .fs-curve polyline { fill: none; stroke: var(--body-text-color); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
 .fs-curve line { stroke: var(--primary-500); stroke-width: 2; vector-effect: non-scaling-stroke; }
 .fs-curve div { display: flex; justify-content: space-between; font-size: 0.85rem; }
-.fs-picture img { width: 100% !important; height: auto !important; max-height: 70vh; object-fit: contain; }
+.fs-picture :is(.image-frame, img) { width: 100% !important; height: auto !important; max-height: none; }
 #fs-depth img { cursor: crosshair; }
 #fs-depth:focus-visible { outline: 2px solid var(--primary-500); outline-offset: 2px; }
 .fs-cross { position: fixed; width: 17px; height: 17px; margin: -8px 0 0 -8px; pointer-events: none; z-index: 50;

@@ -72,6 +72,7 @@ def estimate(
     result, stack = depth_from_photos(photos, device=device, stage=say)
     say("writing", 0.0)
     exports = ["ply", "glb"] + (["exr"] if importlib.util.find_spec("OpenEXR") else [])
+    exports = [] if photos.relative else exports  # they need metres
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         files = result.save(out, exports)
