@@ -38,6 +38,7 @@ class Parts:
     reference: Any
     unit: Any
     table: Any
+    texts: Any
     toml: Any
     relative: Any
     run: Any
@@ -104,14 +105,17 @@ def settings_after(p: Parts, visitor: Visitor, act: Callable[[], Any]) -> dict[A
     }
 
 
-def table_of(visitor: Visitor) -> Any:
-    """The table of the frames; missing distances are coloured."""
+def table_of(visitor: Visitor) -> str:
+    """The frames with their distances to type into; missing ones are marked."""
     if visitor.settings is None:
-        return gr.update()
-    data = rows(visitor.settings, visitor.unit)
-    styles = [["", "background: #c2410c33" if not row[1] else "", ""] for row in data]
-    headers = ["Photo", f"Focus ({visitor.unit})", "Source"]
-    return {"data": data, "headers": headers, "metadata": {"styling": styles}}
+        return ""
+    lines = ""
+    for file, text, source in rows(visitor.settings, visitor.unit):
+        name, missing = escape(file), "" if text else ' class="fs-missing"'
+        box = f'<input data-file="{name}" value="{escape(text)}" aria-label="Focus distance of {name}">'
+        lines += f"<tr{missing}><td>{name}</td><td>{box}</td><td>{escape(source)}</td></tr>"
+    head = f"<tr><th>Photo</th><th>Focus ({escape(visitor.unit)})</th><th>Source</th></tr>"
+    return f'<table class="fs-table"><thead>{head}</thead><tbody>{lines}</tbody></table>'
 
 
 def status(news: News | int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from focalsweep.web.answers import (
     table_of,
 )
 from focalsweep.web.jobs import Done, Failed
-from focalsweep.web.table import CAMERA
+from focalsweep.web.style import COLLECT
+from focalsweep.web.table import CAMERA, rows
 from focalsweep.web.visitors import Visitor, Visitors
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -42,23 +44,27 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         visitor = of(request)
         return settings_after(p, visitor, lambda: visitor.take_example(example))
 
-    def change(request: gr.Request, table: Any, reference: str, *texts: str) -> dict[Any, Any]:
+    def change(request: gr.Request, texts: str, reference: str, *camera: str) -> dict[Any, Any]:
         visitor = of(request)
-        camera = dict(zip(CAMERA, texts, strict=True))
-        shown = settings_after(p, visitor, lambda: visitor.change(camera, table, reference))
-        return {part: value for part, value in shown.items() if part not in (p.results, p.status)}
+        table = _pairs(texts)
+        typed = dict(zip(CAMERA, camera, strict=True))
+        before = visitor.given
+        shown = settings_after(p, visitor, lambda: visitor.change(typed, table, reference))
+        left_alone = [p.results, p.status]
+        if visitor.given == before or _says_the_same(visitor, table):  # somebody may be typing in it
+            left_alone.append(p.table)
+        return {part: value for part, value in shown.items() if part not in left_alone}
 
     def change_unit(unit: str, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
         visitor.unit = unit
         return {p.table: table_of(visitor)}
 
-    async def run(
-        request: gr.Request, relative: bool, table: Any, reference: str, *texts: str
-    ) -> AsyncIterator[dict[Any, Any]]:
+    async def run(request: gr.Request, texts: str, reference: str, *others: Any) -> AsyncIterator[dict[Any, Any]]:
         visitor = of(request)
         try:
-            visitor.change(dict(zip(CAMERA, texts, strict=True)), table, reference)
+            *camera, relative = others
+            visitor.change(dict(zip(CAMERA, camera, strict=True)), _pairs(texts), reference)
         except FAILURES as error:
             yield {p.status: error_box(sentence(error))}
             return
@@ -68,7 +74,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             p.results: gr.update(visible=False),
         }
         ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
-        async for news in visitor.run(relative):
+        async for news in visitor.run(bool(relative)):
             if isinstance(news, Done):
                 yield results_of(p, visitor) | ready
             elif isinstance(news, Failed):
@@ -81,8 +87,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         outcome, stack = visitor.outcome, visitor.stack
         if outcome is None or stack is None:
             return {p.reading: ""}
-        height, width = outcome.result.depth.shape
-        mark = (min(max(int(event.index[1]), 0), height - 1), min(max(int(event.index[0]), 0), width - 1))
+        mark = views.mark_at(outcome, *event.index)
         if mode == DEPTH_MODES[0]:
             visitor.marks = [mark]
             told = {p.reading: views.reading(outcome, mark), p.curve: views.cost_curve_view(outcome, stack, mark)}
@@ -121,16 +126,16 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     def leave(request: gr.Request) -> None:
         visitors.leave(request.session_hash)
 
-    typed = [p.table, p.reference, *p.camera.values()]
+    typed = [p.texts, p.reference, *p.camera.values()]
     drop.upload(take, [drop], [drop, *p.of_settings], **PRIVATE)
     folder.upload(take, [folder], [drop, *p.of_settings], **PRIVATE)
     button.click(take_example, None, p.of_settings, **PRIVATE)
     edits = [p.table.input, p.reference.input]
     edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]
-    gr.on(edits, change, typed, p.of_settings, trigger_mode="always_last", **PRIVATE)
+    gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
     p.unit.change(change_unit, [p.unit], [p.table], **PRIVATE)
     working = p.run.click(
-        run, [p.relative, *typed], p.of_results, concurrency_limit=None, trigger_mode="once", **PRIVATE
+        run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
     )
     working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
     p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
@@ -141,3 +146,20 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     sliding: dict[str, Any] = {"concurrency_id": "refocus", "trigger_mode": "always_last", **PRIVATE}
     p.focus.input(change_focus, [p.focus], [p.refocused, p.focused], **sliding)
     page.unload(leave)
+
+
+def _pairs(texts: str) -> list[list[str]]:
+    """File and text of each row of the table, as the browser sends them."""
+    try:
+        sent = json.loads(texts or "[]")
+    except json.JSONDecodeError:
+        return []
+    return [[str(part) for part in row] for row in sent if isinstance(row, list) and len(row) == 2]
+
+
+def _says_the_same(visitor: Visitor, table: list[list[str]]) -> bool:
+    """Whether the rows that were sent are those that would be shown."""
+    if visitor.settings is None:
+        return False
+    shown = [row[:2] for row in rows(visitor.settings, visitor.unit)]
+    return shown == [[file, text.strip().replace(",", ".")] for file, text in table]

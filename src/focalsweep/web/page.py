@@ -9,6 +9,7 @@ import gradio as gr
 
 from focalsweep.web.answers import DEPTH_MODES, Parts
 from focalsweep.web.events import connect
+from focalsweep.web.style import TABLE_JAVASCRIPT
 from focalsweep.web.table import CAMERA, UNITS
 from focalsweep.web.visitors import Visitors
 
@@ -53,15 +54,12 @@ def _settings_part() -> dict[str, Any]:
         with gr.Row():
             unit = gr.Radio(list(UNITS), value="m", label="Focus distances in", min_width=220, elem_id="fs-unit")
             reference = gr.Radio(["lens", "sensor"], value="lens", label="counted from the", min_width=160)
-        table = gr.Dataframe(
-            headers=["Photo", "Focus (m)", "Source"], datatype="str", type="array", interactive=True,
-            static_columns=[0, 2], row_limits=None, column_widths=["36%", "26%", "38%"], label="Focus distances",
-            show_label=False, buttons=[], wrap=True, max_height=340, elem_id="fs-table",
-        )  # fmt: skip
+        table = gr.HTML(elem_id="fs-table", js_on_load=TABLE_JAVASCRIPT)
+        texts = gr.Textbox(visible=False)
         toml = gr.DownloadButton("Download stack.toml", size="sm", scale=0, min_width=180, elem_id="fs-toml")
         relative = gr.Checkbox(label="Depth without a unit (focus distances unknown, photos in order)")
-    return {"settings": settings, "camera": camera, "reference": reference, "unit": unit, "table": table, "toml": toml,
-            "relative": relative}  # fmt: skip
+    made = {"settings": settings, "camera": camera, "reference": reference, "unit": unit}
+    return made | {"table": table, "texts": texts, "toml": toml, "relative": relative}
 
 
 def _run_part() -> dict[str, Any]:

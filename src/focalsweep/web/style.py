@@ -28,8 +28,14 @@ CSS = """
 .fs-progress .fs-bar { height: 6px; border-radius: 3px; background: var(--border-color-primary); overflow: hidden; }
 .fs-progress .fs-bar div { height: 100%; background: var(--primary-500); transition: width 0.2s; }
 .fs-missing input, .fs-missing textarea { box-shadow: inset 0 0 0 2px var(--fs-wrong) !important; }
-#fs-table table, #fs-table th, #fs-table td, #fs-table * { font-family: var(--font) !important; }
-#fs-table .lock-icon, #fs-table svg { display: none; }
+.fs-table { width: 100%; border-collapse: collapse; margin: 0; }
+.fs-table th, .fs-table td { text-align: left; padding: 5px 8px; border-bottom: 1px solid var(--border-color-primary); }
+.fs-table th { font-weight: 600; }
+.fs-table td { overflow-wrap: anywhere; }
+.fs-table td:last-child { color: var(--body-text-color-subdued); }
+.fs-table input { width: 100%; max-width: 11em; padding: 4px 8px; border-radius: 4px; color: inherit;
+  border: 1px solid var(--border-color-primary); background: var(--input-background-fill); }
+.fs-table input:focus { outline: 2px solid var(--primary-500); outline-offset: -1px; }
 #fs-results button[role="tab"][aria-selected="true"] { color: var(--fs-accent); }
 #fs-results .tab-container.visually-hidden { width: 0; overflow: hidden; }
 #fs-results .tab-wrapper { width: min(940px, calc(100vw - 36px)); }
@@ -59,6 +65,23 @@ CSS = """
   .fs-head h1 { font-size: 1.3rem; }
   #fs-run, #fs-cancel { flex: 1 1 100%; }
 }
+"""
+
+# Rows mark themselves at once: the server sends a new table only where rows must move, as somebody may be typing.
+TABLE_JAVASCRIPT = """
+element.addEventListener("change", (event) => {
+  const row = event.target.closest("tr");
+  if (!row) return;
+  const typed = event.target.value.trim() !== "";
+  row.classList.toggle("fs-missing", !typed);
+  row.lastElementChild.textContent = typed ? "typed in" : "";
+  trigger("input");
+});
+"""
+# Puts the texts of the table in place of the first input of an event.
+COLLECT = """
+(first, ...others) => [JSON.stringify([...document.querySelectorAll("#fs-table input")].map((box) =>
+  [box.dataset.file, box.value])), ...others]
 """
 
 # Arrow keys move a cross over the depth picture, Enter clicks there.

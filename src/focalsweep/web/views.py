@@ -27,15 +27,34 @@ from focalsweep.types import FocalStack
 from focalsweep.web.tasks import Outcome, reduced
 
 Mark = tuple[int, int]  # row, column
+LEAST_WIDTH_PX = 700  # above the widest that the page shows it
 REFOCUS_PX = 480  # a picture that follows the slider
 SCALE_STEPS = 24
 LEAST_TICK_GAP = 0.16  # of the bar, so that labels do not touch on a phone
 CURVE = (320, 120)  # the SVG's own units
 
 
+def enlargement(outcome: Outcome) -> int:
+    """How many pixels of the depth picture a pixel of the depth has, across and down.
+
+    The browser only ever shrinks the picture: of one that it enlarges, Gradio tells the wrong place of a click.
+    """
+    width: int = outcome.result.depth.shape[1]
+    return math.ceil(LEAST_WIDTH_PX / width)
+
+
 def depth_view(outcome: Outcome, marks: Sequence[Mark] = ()) -> Pixels:
     near, far = inverse_depth_range(outcome.result.depth)
-    return _marked(depth_pixels(outcome.result.depth, near, far, _colours("turbo_r")), marks)
+    times = enlargement(outcome)
+    pixels = depth_pixels(outcome.result.depth, near, far, _colours("turbo_r")).repeat(times, 0).repeat(times, 1)
+    return _marked(pixels, [(row * times + times // 2, column * times + times // 2) for row, column in marks])
+
+
+def mark_at(outcome: Outcome, across: float, down: float) -> Mark:
+    """The pixel of the depth at a place of its picture, inside it whatever was asked."""
+    times = enlargement(outcome)
+    height, width = outcome.result.depth.shape
+    return min(max(int(down) // times, 0), height - 1), min(max(int(across) // times, 0), width - 1)
 
 
 def confidence_view(outcome: Outcome) -> Pixels:

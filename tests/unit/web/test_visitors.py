@@ -41,7 +41,12 @@ def test_photos_to_result(tmp_path: Path) -> None:
     outcome, stack = who.outcome, who.stack
     assert outcome is not None and stack is not None
     assert {path.name for path in outcome.files} >= {"depth.npz", "mesh.glb", "run.json"}
-    assert views.depth_view(outcome).shape == (80, 112, 3)
+    assert views.depth_view(outcome).shape == (560, 784, 3)  # 7 times: wider than the page shows it
+    assert views.mark_at(outcome, 783.9, 0) == (0, 111) and views.mark_at(outcome, -5, 7000) == (79, 0)
+    middle = views.mark_at(outcome, 50 * 7 + 3, 40 * 7 + 3)
+    changed = (views.depth_view(outcome, [middle]) != views.depth_view(outcome)).any(-1).nonzero()
+    assert middle == (40, 50)
+    np.testing.assert_allclose([changed[0].mean() / 7, changed[1].mean() / 7], [40.5, 50.5], atol=0.2)
     picture, words = views.refocused(outcome, 0.5)
     assert picture.shape == (80, 112, 3) and " m</b>" in words
     assert "svg" in views.cost_curve_view(outcome, stack, (79, 111))
