@@ -181,7 +181,10 @@ def test_a_phone_by_the_keyboard(server: Server, dark: bool) -> None:
         page.wait_for_selector("#fs-curve svg")
         screenshot(page, f"depth_{colours}_390")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator("#fs-depth img").bounding_box()["width"] > 340
         assert page.evaluate("document.body.classList.contains('dark')") is dark
+        page.set_viewport_size({"width": 1280, "height": 900})
+        screenshot(page, f"depth_{colours}_1280_from_390")
 
 
 def test_a_foreign_request_is_noticed(server: Server) -> None:

@@ -29,8 +29,8 @@ def make_page(visitors: Visitors, example: Path) -> Any:
             elem_id="fs-drop",
         )
         with gr.Row():
-            folder = gr.UploadButton("Choose a folder", file_count="directory", size="sm", min_width=150, scale=0)
-            try_example = gr.Button("Try the example", size="sm", min_width=150, scale=0, elem_id="fs-example")
+            folder = gr.UploadButton("Choose a folder", file_count="directory", size="sm", min_width=140, scale=0)
+            try_example = gr.Button("Try the example", size="sm", min_width=140, scale=0, elem_id="fs-example")
         message = gr.HTML(padding=False, elem_classes="fs-message", elem_id="fs-message")
         parts = Parts(message=message, **_settings_part(), **_run_part(), **_results_part())
         connect(page, parts, visitors, example, drop, folder, try_example)

@@ -119,7 +119,7 @@ def make_app(
     from fastapi import FastAPI
 
     from focalsweep.web.page import make_page
-    from focalsweep.web.style import CSS, JAVASCRIPT, theme
+    from focalsweep.web.style import CSS, JAVASCRIPT, NARROW, theme
     from focalsweep.web.visitors import Visitors
 
     uploads, kept = root / "uploads", root / "visitors"
@@ -138,7 +138,7 @@ def make_app(
         ssr_mode=False,
         theme=theme(),
         css=CSS,
-        head=JAVASCRIPT,
+        head=NARROW + JAVASCRIPT,
     )
     return Guard(app, root, limits, OUR_NAMES if loopback else None)
 

@@ -28,17 +28,18 @@ CSS = """
 .fs-progress .fs-bar { height: 6px; border-radius: 3px; background: var(--border-color-primary); overflow: hidden; }
 .fs-progress .fs-bar div { height: 100%; background: var(--primary-500); transition: width 0.2s; }
 .fs-missing input, .fs-missing textarea { box-shadow: inset 0 0 0 2px var(--fs-wrong) !important; }
-.fs-table { width: 100%; border-collapse: collapse; margin: 0; }
-.fs-table th, .fs-table td { text-align: left; padding: 5px 8px; border-bottom: 1px solid var(--border-color-primary); }
+.fs-table { width: 100%; border-collapse: collapse; margin: 0; table-layout: fixed; border: 0 !important; }
+.fs-table :is(th, td) { text-align: left; padding: 5px 8px 5px 0 !important; border: 0 !important; }
+.fs-table tr { border: 0 !important; border-bottom: 1px solid var(--border-color-primary) !important; }
 .fs-table th { font-weight: 600; }
 .fs-table td { overflow-wrap: anywhere; }
 .fs-table td:last-child { color: var(--body-text-color-subdued); }
-.fs-table input { width: 100%; max-width: 11em; padding: 4px 8px; border-radius: 4px; color: inherit;
+.fs-table input { width: 100%; max-width: 10em; padding: 4px 8px; border-radius: 4px; color: inherit;
   border: 1px solid var(--border-color-primary); background: var(--input-background-fill); }
 .fs-table input:focus { outline: 2px solid var(--primary-500); outline-offset: -1px; }
 #fs-results button[role="tab"][aria-selected="true"] { color: var(--fs-accent); }
 #fs-results .tab-container.visually-hidden { width: 0; overflow: hidden; }
-#fs-results .tab-wrapper { width: min(940px, calc(100vw - 36px)); }
+#fs-results .tab-wrapper { width: min(940px, calc(100vw - 30px)); }
 #fs-files .label-clear-button, #fs-files td.action { display: none; }
 .fs-scale > div:first-child { height: 12px; border-radius: 3px; }
 .fs-ticks { position: relative; height: 1.5em; margin-top: 2px; font-size: 0.85rem; }
@@ -59,14 +60,19 @@ CSS = """
 .fs-cross { position: fixed; width: 17px; height: 17px; margin: -8px 0 0 -8px; pointer-events: none; z-index: 50;
   background: linear-gradient(#fff, #fff) center / 17px 3px no-repeat, linear-gradient(#fff, #fff) center / 3px 17px
   no-repeat; filter: drop-shadow(0 0 2px #000); }
-@media (max-width: 640px) {
-  .gradio-container { padding: 12px 8px 32px !important; }
-  .gradio-container :is(.main, .main > .wrap) { padding-left: 4px !important; padding-right: 4px !important; }
-  .fs-head h1 { font-size: 1.3rem; }
-  #fs-run, #fs-cancel { flex: 1 1 100%; }
-}
 """
 
+# In the head of the page: Gradio rewrites the selectors of its own CSS, and breaks those of narrow screens.
+NARROW = """
+<style>
+@media (max-width: 640px) {
+  .gradio-container.gradio-container { padding: 12px 6px 32px !important; }
+  .gradio-container .main.main { padding-left: 8px !important; padding-right: 8px !important; }
+  .fs-head h1 { font-size: 1.3rem !important; }
+  #fs-run, #fs-cancel { flex: 1 1 100% !important; }
+}
+</style>
+"""
 # Rows mark themselves at once: the server sends a new table only where rows must move, as somebody may be typing.
 TABLE_JAVASCRIPT = """
 element.addEventListener("change", (event) => {
