@@ -118,6 +118,15 @@ def _context() -> Any:
     return context
 
 
+def warm_up() -> None:
+    """Begin to import what tasks need, beside whatever goes on here: the first visitor need not wait for it."""
+    if sys.platform != "win32":
+        _context()
+        from multiprocessing import forkserver
+
+        forkserver.ensure_running()
+
+
 class Line:
     """Who works and who waits, first come first served."""
 

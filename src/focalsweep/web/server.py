@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
+from focalsweep.web.jobs import warm_up
 from focalsweep.web.limits import Limits, bytes_in
 
 OUR_NAMES = {"localhost", "127.0.0.1", "[::1]"}
@@ -72,6 +73,7 @@ def serve(
         tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
     ):
         refuse_other_hosts()
+        warm_up()
         os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")
         app = make_app(
             Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
