@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from focalsweep.synthesis.layered import render_layered
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
-SLICES = 32  # equal steps of inverse depth, in which blur is linear
+SLICES = (8, 32)  # at least and at most: one for each pixel of blur, which is linear in inverse depth
 NEARLY_INFINITE = 1e-4  # of the nearest inverse depth
 WIDEST_BLUR = 0.5  # of the picture's shorter side: beyond it nothing is left to see
 
@@ -22,7 +24,7 @@ def refocus(
     focus_distance: float,
     *,
     projection_distance: float | None = None,
-    slices: int = SLICES,
+    slices: int | None = None,
 ) -> Tensor:  # C H W
     """The picture as the lens would have taken it at another focus distance; occlusion counts.
 
@@ -33,9 +35,9 @@ def refocus(
         focus_distance: metres from the lens, beyond the focal length; infinity is allowed.
         projection_distance: metres from the lens to the plane that the picture was taken in (see
             `DepthResult.projection_distance`); the blur is magnified as the picture was. None: as at that focus.
-        slices: depths that are told apart, over the range of the picture.
+        slices: depths that are told apart, over the range of the picture; None: as many as the blur asks for.
     """
-    if slices < 2:
+    if slices is not None and slices < 2:
         raise ValueError(f"slices must be at least 2, but is {slices}")
     known = depth > 0  # false for NaN too
     if not bool(known.any()):
@@ -46,12 +48,15 @@ def refocus(
     if floor == 0:
         return image.clone()  # all of it at infinity, and in focus
     farthest, nearest = inverse[known].min().clamp_min(floor), inverse.max().clamp_min(floor)
-    step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
-    inverse = nearest - ((nearest - inverse.clamp_min(float(farthest))) / step).round() * step
     magnification = torch.ones((), dtype=torch.float64)
     if projection_distance is not None:
         magnification = projection_distance / image_distance(at, camera.focal_length)
-    reach = WIDEST_BLUR * min(depth.shape) / _blur_px_a_dioptre(camera, at, magnification)
+    slope_px = _blur_px_a_dioptre(camera, at, magnification)
+    if slices is None:
+        slices = min(max(math.ceil(slope_px * float(nearest - farthest)), SLICES[0]), SLICES[1])
+    step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
+    inverse = nearest - ((nearest - inverse.clamp_min(float(farthest))) / step).round() * step
+    reach = WIDEST_BLUR * min(depth.shape) / slope_px
     inverse = inverse.clamp(float(1 / at - reach), float(1 / at + reach)).clamp_min(floor)
     levels = 1 / inverse
     # Depths are on a few levels already: slices thinner than the gaps between them keep every level apart.

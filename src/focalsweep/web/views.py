@@ -24,11 +24,11 @@ from focalsweep.results.figures import metres
 from focalsweep.results.geometry import measure_distance, projection_distance
 from focalsweep.synthesis.refocus import refocus
 from focalsweep.types import FocalStack
-from focalsweep.web.tasks import Outcome, reduced
+from focalsweep.web.tasks import Outcome
 
 Mark = tuple[int, int]  # row, column
 LEAST_WIDTH_PX = 700  # above the widest that the page shows it
-REFOCUS_PX = 480  # a picture that follows the slider
+REFOCUS_PX = 320  # a picture that follows the slider
 SCALE_STEPS = 24
 LEAST_TICK_GAP = 0.16  # of the bar, so that labels do not touch on a phone
 CURVE = (320, 120)  # the SVG's own units
@@ -103,16 +103,17 @@ def ruler(outcome: Outcome, marks: Sequence[Mark]) -> str:
 
 def refocused(outcome: Outcome, share: float) -> tuple[Pixels, str]:
     """The sharp picture focused anew, `share` of the way from near to far (even in dioptres), and where that is."""
-    result = reduced(outcome.result, REFOCUS_PX)
+    result = outcome.result
     near, far = inverse_depth_range(result.depth)
     at = 1 / max(near + (far - near) * min(max(share, 0.0), 1.0), 1e-6)
-    picture = refocus(
-        torch.from_numpy(np.ascontiguousarray(np.clip(result.all_in_focus, 0, 1))).movedim(-1, 0),
-        torch.from_numpy(np.ascontiguousarray(result.depth)),
-        result.camera,
-        at,
-        projection_distance=projection_distance(result),
-    )
+    sharp = torch.from_numpy(np.clip(result.all_in_focus, 0, 1)).movedim(-1, 0)[None]
+    depth = torch.from_numpy(np.ascontiguousarray(result.depth))[None, None]
+    scale = min(1.0, REFOCUS_PX / max(result.depth.shape))
+    if scale < 1:
+        sharp = torch.nn.functional.interpolate(sharp, scale_factor=scale, mode="bilinear", antialias=True)
+        depth = torch.nn.functional.interpolate(depth, size=sharp.shape[-2:], mode="nearest-exact")
+    camera, plane = result.camera.resized(scale), projection_distance(result)
+    picture = refocus(sharp[0], depth[0, 0], camera, at, projection_distance=plane)
     words = f"at {at:.3g} (relative, no unit)" if outcome.relative else f"at {metres(at)}"
     return display_pixels(picture.movedim(0, -1).float().numpy()), f'<p class="fs-reading">Focused <b>{words}</b></p>'
 
