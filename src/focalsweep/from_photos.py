@@ -84,6 +84,7 @@ def depth_from_photos(
     if bound:
         give_freed_memory_back()
         memory = bound.workspace(stack.size[0] * stack.size[1])
+    say("sweeping", 0.0)
     result = estimate_as_it_is(
         stack.to(device=device),
         method,

@@ -43,6 +43,7 @@ COST = ReblurCost()
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
+CURVE_PX = 64  # swept to either side of a pixel whose cost is asked for
 NETWORK_HALO_PX = 64  # a multiple of the network's stride
 NETWORK_BYTES = 27  # for each pixel of a tile and its halo and each plane, the cost volume included
 SMALLER_TILES_PX = (384, 256, 192, 128)  # where memory is short
@@ -224,6 +225,23 @@ def planes_in_sight(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]
         return found[0]
     near, far = (torch.stack([grid.depths[end] for grid, _ in found]) for end in (0, -1))
     return DepthGrid.uniform_in_inverse_depth(near, far, count), "the depths in sight of each stack"
+
+
+def cost_curve(stack: FocalStack, planes: DepthGrid, row: int, column: int) -> Tensor:  # D
+    """The cost of every plane at one pixel of an unbatched stack: what `estimate_depth` read there, lowest fits best.
+
+    Only the surroundings of the pixel are swept, with the noise and texture of the whole picture.
+    """
+    height, width = stack.size
+    if not (0 <= row < height and 0 <= column < width):
+        raise ValueError(f"row {row}, column {column} lies outside a picture of {width} x {height} px")
+    top = min(max(0, row - CURVE_PX), max(0, height - 2 * CURVE_PX))
+    left = min(max(0, column - CURVE_PX), max(0, width - 2 * CURVE_PX))
+    with torch.no_grad():
+        grey = in_strongest_colour(stack.as_batch())
+        part = grey.cropped(top, left, min(2 * CURVE_PX, height), min(2 * CURVE_PX, width))
+        volume = cost_volume(part, planes, COST, statistics=COST.measure(grey.images))
+    return volume[0, :, row - top, column - left].cpu()
 
 
 def _blended(stack: FocalStack, depth: Tensor) -> Tensor:  # H W C

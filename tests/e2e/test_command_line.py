@@ -158,7 +158,7 @@ def lines(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-COMMANDS = ["depth", "inspect", "batch", "demo", "render", "train", "evaluate", "bench speed"]
+COMMANDS = ["depth", "inspect", "batch", "demo", "web", "render", "train", "evaluate", "bench speed"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

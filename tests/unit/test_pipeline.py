@@ -9,6 +9,7 @@ import torch
 from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth, load_stack, pipeline
 from focalsweep.cli.photos import DEMO_STACK
 from focalsweep.model.sweepnet import STRIDE
+from tests.demo import demo_stack
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import RIGS, render_plane
 
@@ -168,3 +169,21 @@ def test_each_stack_of_a_batch_has_its_own_planes() -> None:
         assert batch.one_of_batch(i).images.equal(stack.images[None])
     assert not torch.allclose(together.inverse_depths[0], together.inverse_depths[1])
     assert estimate_depth(batch).depth.shape == (2, 48, 48)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (75, 100), (149, 199)])
+def test_the_cost_curve_of_a_pixel_is_that_of_the_whole_volume(place: tuple[int, int]) -> None:
+    """Up to the ripple of its cut edges: the same plane is lowest, and the curve has the same shape."""
+    stack = demo_stack().stack.cropped(60, 100, 150, 200)
+    planes = DepthGrid.around(stack, count=16)
+    curve = pipeline.cost_curve(stack, planes, *place)
+    grey = pipeline.in_strongest_colour(stack.as_batch())
+    whole = pipeline.cost_volume(grey, planes, pipeline.COST)[0, :, place[0], place[1]]
+    assert curve.shape == (16,) and int(curve.argmin()) == int(whole.argmin())
+    np.testing.assert_allclose(curve, whole, atol=0.05 * float(whole.max() - whole.min()))
+
+
+def test_the_cost_curve_outside_of_the_picture() -> None:
+    stack = demo_stack().stack
+    message = message_of(lambda: pipeline.cost_curve(stack, DepthGrid.around(stack), 288, 0), ValueError)
+    assert_one_sentence(message, "row 288", "384 x 288 px")

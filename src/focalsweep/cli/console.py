@@ -110,11 +110,3 @@ def say_error(sentence: str) -> None:
 def say(line: str, style: str = "") -> None:
     """A line on standard error, as it is: "[camera]" is no markup, and a long one is not broken."""
     console.print(Text(" ".join(line.splitlines())), style=style, highlight=False, soft_wrap=True)
-
-
-def sentence(error: Exception) -> str:
-    """What went wrong; errors of the operating system come as an errno and a path."""
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}: check the path, its rights and the disk"
-    return str(error)

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from focalsweep.cli import photos
-from focalsweep.cli.console import console, find_device, say_error, say_note, sentence, write_record
+from focalsweep.cli import photos, web
+from focalsweep.cli.console import console, find_device, say_error, say_note, write_record
 from focalsweep.cli.render import render
+from focalsweep.failures import FAILURES, sentence
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +26,7 @@ app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, photos.batch, photos.demo, render):
+for command in (photos.depth, photos.inspect, photos.batch, photos.demo, web.web, render):
     app.command()(command)
 
 
@@ -145,7 +146,7 @@ def main() -> None:
         status = 2
     except typer.Abort:
         status = 130
-    except photos.FAILURES as error:
+    except FAILURES as error:
         say_error(sentence(error))
         status = 2
     sys.exit(status or 0)

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from focalsweep.cli.console import print_table, say, say_note, sentence, stages
+from focalsweep.cli.console import print_table, say, say_note, stages
 from focalsweep.cli.options import (
     Align,
     Device,
@@ -41,12 +41,12 @@ from focalsweep.cli.options import (
     read_job,
     read_overrides,
 )
+from focalsweep.failures import FAILURES, sentence
 
 if TYPE_CHECKING:
     from focalsweep.photos.reading import Photos
 
 DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
-FAILURES = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 COLUMNS = ("stack", "status", "frames", "width", "height", "near_m", "median_m", "far_m", "seconds", "message")
 
 

@@ -33,6 +33,15 @@ NO_ALPHA = "the alpha channel is not used"
 ORIENTATION_OF_FLIP = {0: 1, 1: 2, 3: 3, 2: 4, 4: 5, 6: 6, 7: 7, 5: 8}
 
 
+_most_pixels = MAX_PIXELS
+
+
+def lower_pixel_limit(pixels: int) -> None:
+    """Pictures of more pixels are refused from now on in this process: for a worker that strangers send files to."""
+    global _most_pixels
+    _most_pixels = min(pixels, MAX_PIXELS)
+
+
 class Refusal(Exception):
     """Why a file is not read, as the end of a sentence that begins with its name."""
 
@@ -54,9 +63,9 @@ def check_size(width: int, height: int) -> None:
     """Before anything is decoded: a header can claim any size."""
     if width < 1 or height < 1:
         raise Refusal(f"cannot be read as a picture: its size is {width} x {height} px")
-    if width * height > MAX_PIXELS:
+    if width * height > _most_pixels:
         raise Refusal(
-            f"is too large with {width} x {height} px: at most {MAX_PIXELS // 10**6} megapixels are read, reduce it"
+            f"is too large with {width} x {height} px: at most {_most_pixels // 10**6} megapixels are read, reduce it"
         )
 
 

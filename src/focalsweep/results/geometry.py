@@ -130,6 +130,29 @@ def surface_mesh(
     )
 
 
+def measure_distance(result: DepthResult, first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
+    """Metres between the points seen at two pixels (row, column), and one standard deviation of that.
+
+    The depths of the two are taken as independently wrong, their directions as exact: errors that the whole scene
+    shares (a wrong focal length or pixel pitch) come on top. NaN where a depth is not finite.
+    """
+    height, width = result.depth.shape
+    points, rays, std = [], [], []
+    for row, column in (first, second):
+        z = float(result.depth[row, column])
+        ray = np.array([(column + 0.5 - width / 2), (row + 0.5 - height / 2), 0.0]) / projection_px(result)
+        ray[2] = 1.0
+        points.append(ray * (z if math.isfinite(z) else math.nan))
+        rays.append(ray)
+        std.append(float(result.std[row, column]))
+    between = points[0] - points[1]
+    distance = float(np.linalg.norm(between))
+    if distance == 0:
+        return 0.0, math.hypot(*std)
+    shares = [float(ray @ between) / distance * error for ray, error in zip(rays, std, strict=True)]
+    return distance, math.hypot(*shares)
+
+
 def find_known(result: DepthResult, least_confidence: float, farthest: float | None) -> Mask:
     """Where a point has a place worth showing, H W."""
     if not 0 <= least_confidence <= 1:

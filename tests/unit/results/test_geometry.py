@@ -1,6 +1,7 @@
 """Points and triangles of planes, steps and holes, against closed forms."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from focalsweep import Camera, FocalStack, estimate_depth
 from focalsweep.optics.thin_lens import image_distance
 from focalsweep.results.geometry import (
     NothingKnownError,
+    measure_distance,
     point_cloud,
     projection_px,
     sample_rows_and_columns,
@@ -177,3 +179,29 @@ def test_projection_distance_of_a_stack() -> None:
     for share, expected in ((0.05, 0.05), (0.07, 0.07)):  # every frame registered to one image distance
         stack = FocalStack(frames, focus, camera, magnification=share * (focus - 0.05) / (focus * 0.05))
         assert estimate_depth(stack, "argmin").projection_distance == pytest.approx(expected)
+
+
+def test_a_distance_in_a_plane_that_faces_the_camera() -> None:
+    """Steps of 2 m / 100 between pixels; a depth that is exact leaves no error."""
+    result = scene(FACING, std=np.zeros(FACING.shape, np.float32))
+    assert measure_distance(result, (3, 10), (3, 50)) == (pytest.approx(40 * 0.02, rel=1e-6), 0)
+    assert measure_distance(result, (0, 10), (30, 50)) == (pytest.approx(50 * 0.02, rel=1e-6), 0)
+    assert measure_distance(result, (3, 1), (3, 1)) == (0.0, 0.0)
+
+
+def test_the_error_of_a_distance_is_that_of_drawn_depths() -> None:
+    result = scene(stepped(40, 60, column=30, near=1.0, far=1.3))
+    result.std[:] = 0
+    result.std[5, 5], result.std[35, 55] = 0.004, 0.008
+    distance, error = measure_distance(result, (5, 5), (35, 55))
+    random = np.random.default_rng(0)
+    drawn = []
+    for _ in range(1500):
+        depth = result.depth.copy()
+        depth[5, 5] += random.normal() * 0.004
+        depth[35, 55] += random.normal() * 0.008
+        drawn.append(measure_distance(replace(result, depth=depth), (5, 5), (35, 55))[0])
+    assert np.mean(drawn) == pytest.approx(distance, abs=0.001)
+    assert np.std(drawn) == pytest.approx(error, rel=0.06)
+    result.depth[5, 5] = np.inf
+    assert math.isnan(measure_distance(result, (5, 5), (35, 55))[0])

@@ -1,0 +1,165 @@
+"""What happens at which click."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from focalsweep.failures import FAILURES, sentence
+from focalsweep.web import views
+from focalsweep.web.answers import (
+    DEPTH_MODES,
+    Parts,
+    error_box,
+    invitation,
+    results_of,
+    settings_after,
+    status,
+    table_of,
+)
+from focalsweep.web.jobs import Done, Failed
+from focalsweep.web.style import COLLECT
+from focalsweep.web.table import CAMERA, rows
+from focalsweep.web.visitors import Visitor, Visitors
+
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+
+def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: Any, folder: Any, button: Any) -> None:
+    """Every event of the page."""
+
+    def of(request: gr.Request) -> Visitor:
+        return visitors.of(request.session_hash)
+
+    def take(files: Any, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        paths = [Path(file) for file in (files if isinstance(files, list) else [files] if files else [])]
+        return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+
+    def take_example(request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        return settings_after(p, visitor, lambda: visitor.take_example(example))
+
+    def change(request: gr.Request, texts: str, reference: str, *camera: str) -> dict[Any, Any]:
+        visitor = of(request)
+        table = _pairs(texts)
+        typed = dict(zip(CAMERA, camera, strict=True))
+        before = visitor.given
+        shown = settings_after(p, visitor, lambda: visitor.change(typed, table, reference))
+        left_alone = [p.results, p.status]
+        if visitor.given == before or _says_the_same(visitor, table):  # somebody may be typing in it
+            left_alone.append(p.table)
+        return {part: value for part, value in shown.items() if part not in left_alone}
+
+    def change_unit(unit: str, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        visitor.unit = unit
+        return {p.table: table_of(visitor)}
+
+    async def run(request: gr.Request, texts: str, reference: str, *others: Any) -> AsyncIterator[dict[Any, Any]]:
+        visitor = of(request)
+        try:
+            *camera, relative = others
+            visitor.change(dict(zip(CAMERA, camera, strict=True)), _pairs(texts), reference)
+        except FAILURES as error:
+            yield {p.status: error_box(sentence(error))}
+            return
+        yield {
+            p.run: gr.update(interactive=False),
+            p.cancel: gr.update(visible=True),
+            p.results: gr.update(visible=False),
+        }
+        ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
+        async for news in visitor.run(bool(relative)):
+            if isinstance(news, Done):
+                yield results_of(p, visitor) | ready
+            elif isinstance(news, Failed):
+                yield {p.status: status(news)} | ready
+            else:
+                yield {p.status: status(news)}
+
+    def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        outcome, stack = visitor.outcome, visitor.stack
+        if outcome is None or stack is None:
+            return {p.reading: ""}
+        mark = views.mark_at(outcome, *event.index)
+        if mode == DEPTH_MODES[0]:
+            visitor.marks = [mark]
+            told = {p.reading: views.reading(outcome, mark), p.curve: views.cost_curve_view(outcome, stack, mark)}
+        else:
+            visitor.marks = [mark] if len(visitor.marks) != 1 else [*visitor.marks, mark]
+            told = {p.reading: views.ruler(outcome, visitor.marks), p.curve: ""}
+        return told | {p.depth: views.depth_view(outcome, visitor.marks)}
+
+    def change_mode(mode: str, request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        visitor.marks = []
+        outcome = visitor.outcome
+        if outcome is None:
+            return {p.reading: ""}
+        return {p.depth: views.depth_view(outcome), p.reading: invitation(mode), p.curve: ""}
+
+    def change_frame(number: int | None, request: gr.Request) -> Any:
+        outcome = of(request).outcome
+        if outcome is None or number is None:
+            return None
+        return outcome.frames[min(max(int(number), 0), len(outcome.frames) - 1)], views.sharp_view(outcome)
+
+    def change_focus(share: float, request: gr.Request) -> Any:
+        outcome = of(request).outcome
+        return (None, "") if outcome is None else views.refocused(outcome, share / 100)
+
+    def show_model(request: gr.Request) -> str | None:
+        # Only once its tab is open: Gradio's viewer shows nothing that it was given while hidden.
+        outcome = of(request).outcome
+        path = outcome.file("mesh.glb") if outcome else None
+        return None if path is None else str(path)
+
+    def cancel(request: gr.Request) -> None:
+        of(request).cancel()
+
+    def leave(request: gr.Request) -> None:
+        visitors.leave(request.session_hash)
+
+    typed = [p.texts, p.reference, *p.camera.values()]
+    drop.upload(take, [drop], [drop, *p.of_settings], **PRIVATE)
+    folder.upload(take, [folder], [drop, *p.of_settings], **PRIVATE)
+    button.click(take_example, None, p.of_settings, **PRIVATE)
+    edits = [p.table.input, p.reference.input]
+    edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]
+    gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
+    p.unit.change(change_unit, [p.unit], [p.table], **PRIVATE)
+    working = p.run.click(
+        run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
+    )
+    working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
+    p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
+    p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
+    p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
+    p.model_tab.select(show_model, None, [p.model], **PRIVATE)
+    p.frame.input(change_frame, [p.frame], [p.slider], **PRIVATE)
+    sliding: dict[str, Any] = {"concurrency_id": "refocus", "trigger_mode": "always_last", **PRIVATE}
+    p.focus.input(change_focus, [p.focus], [p.refocused, p.focused], **sliding)
+    page.unload(leave)
+
+
+def _pairs(texts: str) -> list[list[str]]:
+    """File and text of each row of the table, as the browser sends them."""
+    try:
+        sent = json.loads(texts or "[]")
+    except json.JSONDecodeError:
+        return []
+    return [[str(part) for part in row] for row in sent if isinstance(row, list) and len(row) == 2]
+
+
+def _says_the_same(visitor: Visitor, table: list[list[str]]) -> bool:
+    """Whether the rows that were sent are those that would be shown."""
+    if visitor.settings is None:
+        return False
+    shown = [row[:2] for row in rows(visitor.settings, visitor.unit)]
+    return shown == [[file, text.strip().replace(",", ".")] for file, text in table]

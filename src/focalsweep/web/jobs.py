@@ -1,0 +1,151 @@
+"""Work on strangers' files in processes of their own: they end when asked to, and a crash takes nothing along."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from focalsweep.failures import FAILURES, sentence
+from focalsweep.web.isolation import refuse_other_hosts
+
+Say = Callable[[str, float], None]
+Task = Callable[..., Any]
+"""Called in the other process with `say` and its arguments; everything must pickle."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    stage: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Done:
+    value: Any
+
+
+News = Progress | Failed | Done
+
+
+class Job:
+    """A task in a process of its own, from its start to its end."""
+
+    def __init__(self, task: Task, *arguments: Any, seconds: float) -> None:
+        context = _context()
+        self._news, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_work, args=(theirs, task, arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._last: News | None = None
+        self.cancelled = False
+
+    def news(self) -> News | None:
+        """What has come since the last call, the latest only; None where nothing has. Never waits."""
+        if isinstance(self._last, Failed | Done):
+            return self._last
+        latest: News | None = None
+        try:
+            while not isinstance(latest, Failed | Done) and self._news.poll():
+                latest = self._news.recv()
+        except (EOFError, OSError):
+            latest = Failed("cancelled" if self.cancelled else "the work broke off: give fewer or smaller photos")
+        if latest is None and self.cancelled:
+            latest = Failed("cancelled")
+        if latest is None and time.monotonic() > self._deadline:
+            latest = Failed(f"this took over {self._seconds:.0f} s and was stopped: give fewer or smaller photos")
+        if isinstance(latest, Failed | Done):
+            self._end()
+        self._last = latest or self._last
+        return latest
+
+    def wait(self) -> Any:
+        """The value of a short task; its failure as a ValueError."""
+        while True:
+            news = self.news()
+            if isinstance(news, Done):
+                return news.value
+            if isinstance(news, Failed):
+                raise ValueError(news.sentence)
+            self._news.poll(0.05)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self._end()
+
+    def _end(self) -> None:
+        with contextlib.suppress(ValueError):  # it was closed
+            self._process.kill()
+            self._process.join()
+
+
+def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> None:
+    refuse_other_hosts()
+    said: News
+    try:
+        said = Done(task(lambda stage, share: connection.send(Progress(stage, share)), *arguments))
+    except FAILURES as error:
+        said = Failed(sentence(error))
+    except MemoryError:
+        said = Failed("the photos need more memory than there is: give fewer or smaller ones")
+    except Exception:
+        traceback.print_exc()
+        said = Failed("this is a fault of focalsweep: the window it was started in tells more")
+    with contextlib.suppress(OSError):  # nobody listens any more
+        connection.send(said)
+
+
+def _context() -> Any:
+    """Where it can be had, a server with everything imported that forks in milliseconds and holds nobody's data."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["focalsweep.web.tasks"])
+    return context
+
+
+def warm_up() -> None:
+    """Begin to import what tasks need, beside whatever goes on here: the first visitor need not wait for it."""
+    if sys.platform != "win32":
+        _context()
+        from multiprocessing import forkserver
+
+        forkserver.ensure_running()
+
+
+class Line:
+    """Who works and who waits, first come first served."""
+
+    def __init__(self, places: int, waiting: int) -> None:
+        self._places, self._waiting = places, waiting
+        self._tickets: list[int] = []
+        self._numbers = itertools.count()
+
+    def join(self) -> int:
+        """A ticket, or a sentence where too many wait."""
+        if len(self._tickets) >= self._places + self._waiting:
+            raise ValueError(f"{len(self._tickets)} others work or wait here already: come back in a few minutes")
+        self._tickets.append(next(self._numbers))
+        return self._tickets[-1]
+
+    def ahead(self, ticket: int) -> int:
+        """How many have to finish first; 0: it is your turn."""
+        return max(0, self._tickets.index(ticket) + 1 - self._places)
+
+    def leave(self, ticket: int) -> None:
+        if ticket in self._tickets:
+            self._tickets.remove(ticket)

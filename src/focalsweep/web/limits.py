@@ -1,0 +1,95 @@
+"""What visitors may send: how much, of what kind, under which names. Nothing here opens a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from focalsweep.photos.pictures import PICTURE_EXTENSIONS
+from focalsweep.photos.sources import VIDEO_EXTENSIONS
+from focalsweep.photos.stack_file import NAME
+
+LONGEST_NAME = 120
+KINDS = sorted(PICTURE_EXTENSIONS | VIDEO_EXTENSIONS | {".toml"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of the page; everything beyond is refused with a sentence.
+
+    Args:
+        files: in one stack.
+        file_bytes, stack_bytes: of one file, and of all files of a stack.
+        disk_bytes: of all that visitors have on this computer's disk; uploads beyond it are turned away.
+        pixels: of one picture.
+        jobs: stacks that are worked on at a time; other visitors wait.
+        waiting: visitors who may wait.
+        seconds: that one stack may take.
+        look_seconds: that reading its settings may take.
+        visitors: whose files are kept; the one who did nothing for longest goes first.
+    """
+
+    files: int = 60
+    file_bytes: int = 200 * 2**20
+    stack_bytes: int = 2**30
+    disk_bytes: int = 8 * 2**30
+    pixels: int = 64_000_000
+    jobs: int = 1
+    waiting: int = 8
+    seconds: float = 900.0
+    look_seconds: float = 60.0
+    visitors: int = 32
+
+
+def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]:
+    """Move uploaded files into an empty folder; all of them, or none and a sentence.
+
+    A file keeps its name, which never leads out of the folder.
+    """
+    if not uploads:
+        raise ValueError("no photos given: give at least 2 files, a TIFF with several pages, or a video")
+    if len(uploads) > limits.files:
+        raise ValueError(f"{len(uploads)} files are too many: at most {limits.files} are taken, leave some out")
+    total = 0
+    places: dict[str, Path] = {}
+    for upload in uploads:
+        name = plain_name(upload.name)
+        if name.lower() in {place.lower() for place in places}:
+            raise ValueError(f"{name} is given twice: a stack needs different photos")
+        if upload.suffix.lower() == ".zip":
+            raise ValueError(f"{name} is an archive: unpack it, and give the photos")
+        if upload.suffix.lower() not in KINDS or (upload.suffix.lower() == ".toml" and name != NAME):
+            raise ValueError(
+                f"{name} is no picture that can be read: give JPEG, PNG, TIFF, RAW, HEIC, WebP or BMP files"
+            )
+        size = upload.stat().st_size
+        total += size
+        if size > limits.file_bytes:
+            raise ValueError(f"{name} has {_megabytes(size)}: at most {_megabytes(limits.file_bytes)} are taken")
+        places[name] = upload
+    if total > limits.stack_bytes:
+        raise ValueError(f"the files have {_megabytes(total)}: at most {_megabytes(limits.stack_bytes)} are taken")
+    folder.mkdir(parents=True)
+    for name, upload in places.items():
+        shutil.move(upload, folder / name)
+    return [folder / name for name in places]
+
+
+def plain_name(name: str) -> str:
+    """A file name that is only a name: no folders, nothing unprintable, not hidden, not too long."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    kept = "".join(c for c in last if c.isprintable() and c not in '<>:"|?*').strip(" .")
+    stem, dot, suffix = kept.rpartition(".")
+    kept = f"{stem[:LONGEST_NAME]}{dot}{suffix[:10]}" if dot else kept[:LONGEST_NAME]
+    return kept or "unnamed"
+
+
+def bytes_in(folder: Path) -> int:
+    """Of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MB"

@@ -1,0 +1,216 @@
+"""The server of the page: nothing leaves this computer, nothing outside the page's own folder is reached."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from focalsweep.web.isolation import is_loopback, refuse_other_hosts
+from focalsweep.web.jobs import warm_up
+from focalsweep.web.limits import Limits, bytes_in
+
+OUR_NAMES = {"localhost", "127.0.0.1", "[::1]"}
+ADDRESS_IN_PATH = re.compile(r"proxy=|=\w+:/", re.IGNORECASE)
+HEADERS = {
+    # The browser itself refuses every other host; Gradio writes scripts and styles into the page.
+    "content-security-policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' blob:; "
+        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' blob:; "
+        "connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; "
+        "form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+
+
+def read_auth(text: str | None) -> tuple[str, str] | None:
+    """NAME:PASSWORD."""
+    if text is None:
+        return None
+    name, colon, password = text.partition(":")
+    if not (name and colon and password):
+        raise ValueError("--auth must be a name and a password with a colon between, such as anna:secret")
+    return name, password
+
+
+def serve(
+    host: str,
+    port: int,
+    auth: tuple[str, str] | None,
+    *,
+    example: Path,
+    device: str,
+    limits: Limits | None = None,
+    started: Callable[[str], None] = print,
+) -> None:
+    """Show the page until the process is told to end; every file of every visitor goes with it.
+
+    Args:
+        host: an address of this computer; others than loopback need `auth`.
+        port: 0 for any that is free.
+        auth: name and password that the page asks for.
+        example: a folder with a stack to try.
+        device: where to work.
+        limits: of what visitors may send.
+        started: called with the page's address when it can be opened.
+    """
+    if not is_loopback(host) and auth is None:
+        raise ValueError(f"--host {host} lets others reach this page: give --auth NAME:PASSWORD too, or leave it out")
+    import_gradio()
+    import uvicorn
+
+    with (
+        contextlib.closing(_listen(host, port)) as listening,
+        tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
+    ):
+        refuse_other_hosts()
+        warm_up()
+        os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")
+        app = make_app(
+            Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
+        )
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        startup = server.startup
+
+        async def startup_and_tell(*arguments: Any, **keywords: Any) -> None:
+            await startup(*arguments, **keywords)
+            started(address)
+
+        server.startup = startup_and_tell  # type: ignore[method-assign]
+        # uvicorn raises the signal that ended it once more: as an exception, so that the folder still goes.
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, _interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def import_gradio() -> Any:
+    """Gradio, told not to speak to anyone, or a sentence where it is not installed."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.setdefault("GRADIO_SSR_MODE", "False")
+    try:
+        import gradio
+    except ModuleNotFoundError as missing:
+        if missing.name != "gradio":
+            raise
+        raise ModuleNotFoundError("the page needs the package gradio: pip install 'focalsweep[web]'") from None
+    return gradio
+
+
+def make_app(
+    root: Path, auth: tuple[str, str] | None, *, example: Path, device: str, limits: Limits, loopback: bool = True
+) -> Any:
+    """The page as an ASGI application. All files of visitors are below `root`."""
+    gradio = import_gradio()
+    from fastapi import FastAPI
+
+    from focalsweep.web.page import make_page
+    from focalsweep.web.style import CSS, JAVASCRIPT, NARROW, theme
+    from focalsweep.web.visitors import Visitors
+
+    uploads, kept = root / "uploads", root / "visitors"
+    for folder in (uploads, kept):
+        folder.mkdir(parents=True, exist_ok=True)
+    blocks = make_page(Visitors(kept, limits, device), example)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = gradio.mount_gradio_app(
+        app,
+        blocks,
+        path="/",
+        auth=auth,
+        max_file_size=limits.file_bytes,
+        footer_links=[],
+        show_error=False,
+        ssr_mode=False,
+        theme=theme(),
+        css=CSS,
+        head=NARROW + JAVASCRIPT,
+    )
+    return Guard(app, root, limits, OUR_NAMES if loopback else None)
+
+
+class Guard:
+    """In front of the page: foreign host names, too large bodies and a full disk are turned away; headers are added."""
+
+    def __init__(self, app: Any, root: Path, limits: Limits, names: set[str] | None) -> None:
+        self._app, self._root, self._limits, self._names = app, root, limits, names
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal:
+            await _answer(send, *refusal)
+            return
+        left = self._limits.stack_bytes
+
+        async def counted() -> Any:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return {"type": "http.disconnect"} if left < 0 else message
+
+        async def dressed(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
+                message["headers"] = kept + [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            await send(message)
+
+        await self._app(scope, counted, dressed)
+
+    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if self._names is not None and name not in self._names:  # a page of another name that points here
+            return 421, "this page answers to localhost only"
+        if ADDRESS_IN_PATH.search(scope["path"]):  # Gradio would fetch it
+            return 404, "this page reaches for no other host"
+        if scope["method"] == "POST":
+            length = headers.get(b"content-length", b"0")
+            if not length.isdigit() or int(length) > self._limits.stack_bytes:
+                return (
+                    413,
+                    f"at most {self._limits.stack_bytes // 2**20} MB are taken at a time: give fewer or smaller photos",
+                )
+            if scope["path"].endswith("/upload") and bytes_in(self._root) + int(length) > self._limits.disk_bytes:
+                return 507, "the disk space of this page is full: come back in an hour"
+        return None
+
+
+async def _answer(send: Any, status: int, words: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": words.encode()})
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        if sys.platform != "win32":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        return listening
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ValueError(
+            f"--host {host} --port {port} cannot be used ({reason}): give another port or address"
+        ) from None

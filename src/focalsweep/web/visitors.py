@@ -1,0 +1,206 @@
+"""What belongs to one visitor: a folder, the photos in it, their settings, the work on them, its result."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from focalsweep.photos.settings import StackSettings, stack_toml
+from focalsweep.types import FocalStack
+from focalsweep.web.jobs import Done, Failed, Job, Line, News, Progress
+from focalsweep.web.limits import Limits, receive
+from focalsweep.web.table import Shown, changes, show, sorted_by_focus
+from focalsweep.web.tasks import Outcome, estimate, load_outcome, load_stack_of, look
+
+POLL_SECONDS = 0.15
+load_outcome_once = lru_cache(maxsize=4)(load_outcome)
+load_stack_once = lru_cache(maxsize=2)(load_stack_of)
+
+
+class Visitor:
+    """One open page. Errors are sentences that do not name folders of this computer."""
+
+    def __init__(self, root: Path, limits: Limits, line: Line, device: str) -> None:
+        self._root, self._limits, self._line, self._device = root, limits, line, device
+        self._folder: Path | None = None
+        self._job: Job | None = None
+        self._cancelled = False
+        self._magnifications: dict[str, float] = {}
+        self.given: dict[str, Any] = {}
+        self.settings: StackSettings | None = None
+        self.unit = "m"
+        self.marks: list[tuple[int, int]] = []
+        self.last_seen = time.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        return self._job is not None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        done = self._folder is not None and (self._folder / "page.pickle").is_file()
+        return load_outcome_once(self._folder) if done and self._folder else None
+
+    @property
+    def stack(self) -> FocalStack | None:
+        return load_stack_once(self._folder) if self.outcome and self._folder else None
+
+    @property
+    def shown(self) -> Shown:
+        return Shown({}, {}) if self.settings is None else show(self.settings, self.unit)
+
+    def take(self, uploads: Sequence[Path]) -> None:
+        """New photos in place of those before; they are moved from where they are."""
+        self.forget()
+        folder = Path(tempfile.mkdtemp(dir=self._root))
+        try:
+            receive(uploads, folder / "photos", self._limits)
+            self._folder = folder
+            self._look({})
+        except BaseException:
+            self._folder, self.settings = None, None
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def take_example(self, example: Path) -> None:
+        """The stack that ships in the package."""
+        with tempfile.TemporaryDirectory(dir=self._root) as name:
+            for path in [*sorted(example.glob("frame_*")), example / "stack.toml"]:
+                shutil.copy(path, name)
+            self.take(sorted(Path(name).iterdir()))
+
+    def change(self, camera: dict[str, str], table: Sequence[Sequence[Any]], reference: str | None) -> None:
+        """Take over what was typed in; nothing changes where any of it makes no sense."""
+        if self.settings is None:
+            return
+        given = changes(self.shown, camera, table, self.unit, self.given)
+        if reference in ("lens", "sensor") and reference != self.settings.focus_reference:
+            given["focus_reference"] = reference
+        if given != self.given:
+            self._look(given)
+
+    def toml(self) -> Path | None:
+        """A stack.toml of what is known now, to download."""
+        if self.settings is None or self._folder is None:
+            return None
+        magnifications = [self._magnifications.get(file, 1.0) for file in self.settings.files]
+        path = self._folder / "stack.toml"
+        path.write_text(stack_toml(self.settings, magnifications if self._magnifications else ()), encoding="utf-8")
+        return path
+
+    async def run(self, relative: bool) -> AsyncIterator[News | int]:
+        """Depth of the photos: how many are ahead (a number), then how far it is, then Done or Failed."""
+        if self._folder is None:
+            yield Failed("no photos given: drop some, or try the example")
+            return
+        if self.busy:
+            yield Failed("this stack is worked on already: wait, or cancel it")
+            return
+        self._cancelled, self.marks = False, []
+        for old in ("page.pickle", "stack.pickle"):
+            (self._folder / old).unlink(missing_ok=True)
+        _forget_loaded()
+        ticket = None
+        try:
+            ticket = self._line.join()
+            while ahead := self._line.ahead(ticket):
+                yield ahead
+                await asyncio.sleep(POLL_SECONDS)
+                if self._cancelled:
+                    raise ValueError("cancelled")
+            async for news in self._work(relative):
+                yield news
+        except ValueError as error:
+            yield Failed(str(error))
+        finally:
+            if ticket is not None:
+                self._line.leave(ticket)
+            if self._job is not None:
+                self._job.cancel()
+                self._job = None
+
+    async def _work(self, relative: bool) -> AsyncIterator[News]:
+        folder, limits = self._folder, self._limits
+        assert folder is not None
+        arguments = (folder / "photos", folder / "out", self.given, relative, limits.pixels, self._device)
+        self._job = Job(estimate, *arguments, seconds=limits.seconds)
+        while True:
+            news = self._job.news()
+            self.last_seen = time.monotonic()
+            if isinstance(news, Failed):
+                yield Failed(self.without_folders(news.sentence))
+                return
+            if isinstance(news, Done | Progress):
+                yield news
+            if isinstance(news, Done):
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._job is not None:
+            self._job.cancel()
+
+    def forget(self) -> None:
+        """End the work and remove the folder."""
+        self.cancel()
+        folder, self._folder = self._folder, None
+        self.given, self.settings, self.marks = {}, None, []
+        _forget_loaded()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def without_folders(self, words: str) -> str:
+        """A sentence that names files, and "the photos" for their folder."""
+        if self._folder is None:
+            return words
+        photos = str(self._folder / "photos")
+        return words.replace(f"{photos}/", "").replace(photos, "the photos").replace(str(self._folder), "the result")
+
+    def _look(self, given: dict[str, Any]) -> None:
+        assert self._folder is not None
+        job = Job(look, self._folder / "photos", given, self._limits.pixels, seconds=self._limits.look_seconds)
+        try:
+            settings, self._magnifications = job.wait()
+        except ValueError as error:
+            raise ValueError(self.without_folders(str(error))) from None
+        self.settings, self.given = sorted_by_focus(settings), given
+
+
+class Visitors:
+    """Who is here, by the name that the browser gave itself."""
+
+    def __init__(self, root: Path, limits: Limits, device: str) -> None:
+        self._root, self._limits, self._device = root, limits, device
+        self._line = Line(limits.jobs, limits.waiting)
+        self._here: dict[str, Visitor] = {}
+
+    def of(self, name: str | None) -> Visitor:
+        key = name or ""
+        if key not in self._here:
+            self._make_room()
+            self._here[key] = Visitor(self._root, self._limits, self._line, self._device)
+        visitor = self._here[key]
+        visitor.last_seen = time.monotonic()
+        return visitor
+
+    def leave(self, name: str | None) -> None:
+        visitor = self._here.pop(name or "", None)
+        if visitor is not None:
+            visitor.forget()
+
+    def _make_room(self) -> None:
+        idle = sorted((v.last_seen, key) for key, v in self._here.items() if not v.busy)
+        for _, key in idle[: max(0, len(self._here) + 1 - self._limits.visitors)]:
+            self.leave(key)
+
+
+def _forget_loaded() -> None:
+    load_outcome_once.cache_clear()
+    load_stack_once.cache_clear()

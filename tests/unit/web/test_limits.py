@@ -1,0 +1,65 @@
+"""What visitors may send, and under which names it is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from focalsweep.web.limits import Limits, plain_name, receive
+from tests.errors import assert_one_sentence, message_of
+
+
+def write(folder: Path, *names: str, size: int = 10) -> list[Path]:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_bytes(b"x" * size)
+    return [folder / name for name in names]
+
+
+def test_files_are_moved_under_their_names(tmp_path: Path) -> None:
+    uploads = write(tmp_path / "up", "a.jpg", "b.JPG", "stack.toml")
+    kept = receive(uploads, tmp_path / "kept", Limits())
+    assert [path.name for path in kept] == ["a.jpg", "b.JPG", "stack.toml"]
+    assert all(path.is_file() for path in kept) and not any(path.exists() for path in uploads)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a.jpg"] + [f"{i}.png" for i in range(5)], ["6 files", "at most 5"]),
+        (["a.jpg", "b.zip"], ["b.zip", "unpack"]),
+        (["a.jpg", "b.html"], ["b.html", "no picture"]),
+        (["a.jpg", "pyproject.toml"], ["pyproject.toml", "no picture"]),
+        (["a.jpg", "A.JPG"], ["A.JPG", "twice"]),
+        ([], ["no photos"]),
+    ],
+)
+def test_what_is_refused_stays_where_it_is(tmp_path: Path, names: list[str], words: list[str]) -> None:
+    uploads = write(tmp_path / "up", *names)
+    limits = Limits(files=5)
+    assert_one_sentence(message_of(lambda: receive(uploads, tmp_path / "kept", limits), ValueError), *words)
+    assert not (tmp_path / "kept").exists() and all(path.exists() for path in uploads)
+
+
+@pytest.mark.parametrize("limits", [Limits(file_bytes=9), Limits(stack_bytes=19)])
+def test_sizes(tmp_path: Path, limits: Limits) -> None:
+    uploads = write(tmp_path / "up", "a.jpg", "b.jpg")
+    assert "at most" in message_of(lambda: receive(uploads, tmp_path / "kept", limits), ValueError)
+    assert len(receive(uploads, tmp_path / "kept", Limits(file_bytes=10, stack_bytes=20))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("IMG 1.jpg", "IMG 1.jpg"),
+        ("../../etc/passwd", "passwd"),
+        ("..\\..\\windows\\a.png", "a.png"),
+        ("<img src=x onerror=alert(1)>.png", "img src=x onerror=alert(1).png"),
+        ("a\x00b\n.png", "ab.png"),
+        ("..", "unnamed"),
+        (".hidden.jpg", "hidden.jpg"),
+        ("x" * 500 + ".jpeg", "x" * 120 + ".jpeg"),
+        ("käfer.jpg", "käfer.jpg"),
+    ],
+)
+def test_plain_names(name: str, plain: str) -> None:
+    assert plain_name(name) == plain
