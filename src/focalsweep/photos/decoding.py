@@ -131,13 +131,20 @@ def _read_exif(open_exif: Callable[[], Any], notes: list[str]) -> tuple[Transfer
             warnings.simplefilter("ignore")
             exif = open_exif()
             details = exif.get_ifd(EXIF_TAG)
-            index = exif.get_ifd(INTEROPERABILITY_TAG).get(INDEX_TAG)
+            index = _interoperability(exif).get(INDEX_TAG)
         said = exif_transfer(details.get(COLOR_SPACE_TAG), index, details.get(GAMMA_TAG))
         orientation = exif.get(ORIENTATION_TAG, 1)
     except Exception:  # a damaged EXIF block can raise anything, and the pixels do not need it
         notes.append("the EXIF block is damaged: orientation and colour space are not known")
         return None, 1
     return said, check_orientation(orientation, notes)
+
+
+def _interoperability(exif: Any) -> Any:
+    try:
+        return exif.get_ifd(INTEROPERABILITY_TAG)
+    except KeyError:  # Pillow before 13, where there is none
+        return {}
 
 
 def check_orientation(value: Any, notes: list[str]) -> int:
