@@ -5,6 +5,7 @@ They read no cost volume: pictures and focus distances alone. Pixels whose depth
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ class Objective(Protocol):
     def read(self, network: Any, sample: Sample) -> Reading: ...
 
 
-class RivalObjective:
+class RivalObjective(ABC):
     """(network, sample) -> loss and figures, for `training.loop.train`; a rival's own loss is in a subclass."""
 
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
@@ -46,10 +47,11 @@ class RivalObjective:
             relative = masked_mean((answer.depth - truth).abs() / truth, known)
             return loss, figures | {"abs_rel": relative}
 
+    @abstractmethod
     def loss(
         self, answer: Answer, sample: Sample, truth: Tensor, known: Tensor, pictures: Tensor
     ) -> tuple[Tensor, Figures]:
-        raise NotImplementedError
+        """The rival's own, of the pixels that are known."""
 
     def read(self, network: Any, sample: Sample) -> Reading:
         """The answer as positions over the planes, also before the first and beyond the last."""
