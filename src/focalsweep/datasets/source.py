@@ -36,7 +36,7 @@ class ItemsConfig:
         near, far: metres, the planes' ends; they do not follow the scale.
         planes: their number.
         spacing: "depth" is the paper's, "inverse depth" ours.
-        in_memory: keep every item after it was read once, as 8 bit where that loses nothing.
+        in_memory: keep every item on the device after it was read once, as 8 bit where that loses nothing.
         seed: other draws.
     """
 
@@ -71,22 +71,24 @@ def make_item_source(items: Sequence[Item], config: ItemsConfig) -> Source:
     """
     if not len(items):
         raise ValueError("there are no items to train on: is the dataset's part empty?")
-    kept: dict[int, _Packed] = {}
+    kept: dict[tuple[int, torch.device], _Packed] = {}
 
-    def fetch(number: int) -> _Packed:
-        if number in kept:
-            return kept[number]
+    def fetch(number: int, device: torch.device) -> _Packed:
+        if (number, device) in kept:
+            return kept[number, device]
         packed = _pack(with_frames(items[number], config.frames))
+        packed = replace(packed, codes=packed.codes.to(device), depth=packed.depth.to(device))
         if config.in_memory:
-            kept[number] = packed
+            kept[number, device] = packed
         return packed
 
     def source(step: int, batch_size: int, device: torch.device) -> Sample:
-        drawn = [_draw(len(items), fetch, config, step * batch_size + i) for i in range(batch_size)]
+        numbers = range(step * batch_size, (step + 1) * batch_size)
+        drawn = [_draw(len(items), lambda i: fetch(i, device), config, number) for number in numbers]
         settings = [one.settings for one in drawn]
         _check_alike(settings)
-        images = torch.stack([_pixels(one.codes.to(device), one.kind) for one in drawn])
-        depth = torch.stack([one.depth.to(device) for one in drawn])
+        images = torch.stack([_pixels(one.codes, one.kind) for one in drawn])
+        depth = torch.stack([one.depth for one in drawn])
         planes = DepthGrid(config.grid().inverse_depths.expand(batch_size, -1))
         return Sample(_joined_settings(settings).with_images(images), planes, depth)
 

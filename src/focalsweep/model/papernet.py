@@ -95,7 +95,7 @@ class PaperNet(nn.Module):
         check_shape("image", image, "B C H W", C=3)
         batch, _, height, width = image.shape
         check_shape("cost", cost, "B D H W", B=batch, D=self.planes, H=height, W=width)
-        features = pad_to_multiple(torch.cat((image, cost), 1), STRIDE)
+        features = pad_to_multiple(torch.cat((image, cost), 1), STRIDE).contiguous(memory_format=torch.channels_last)
         padded_image = features[:, :3]
 
         skips = []

@@ -138,6 +138,8 @@ def train(
     step = checkpoint.step if checkpoint else 0
     with Team(device) as team, stop_signals() as stop, Logbook(folder, step, team.leads, console) as log:
         network = network.to(team.device).train()
+        if team.device.type == "cuda":  # what its tensor cores read; PaperNet trains twice as fast
+            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimizer = make_optimizer(config, network)
         shared = team.wrap(network)
         average = copy.deepcopy(network).eval().requires_grad_(False)

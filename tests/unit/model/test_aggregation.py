@@ -124,3 +124,18 @@ def test_wrong_shapes_are_named() -> None:
     assert_one_sentence(message_of(lambda: aggregate(volume, offsets[:, :16], weights), ValueError), "offsets", "C=18")
     assert_one_sentence(message_of(lambda: aggregate(volume, offsets, weights[:1]), ValueError), "weights", "B=2")
     assert_one_sentence(message_of(lambda: aggregate(volume[0], offsets, weights), ValueError), "volume", "B D H W")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("shape", [(2, 64, 33, 20), (1, 5, 1, 40), (1, 3, 9, 1)])
+def test_the_kernel_and_its_gradient_agree_with_the_plain_version(shape: tuple[int, int, int, int]) -> None:
+    batch, planes, height, width = shape
+    given = [tensor.float() for tensor in arguments(batch, planes, height, width)]
+    results = []
+    for device in ("cpu", "cuda"):
+        inputs = [tensor.to(device).requires_grad_() for tensor in given]
+        out = aggregate(*inputs)
+        gradients = torch.autograd.grad(out, inputs, torch.cos(torch.arange(out.numel(), device=device)).view_as(out))
+        results.append([tensor.cpu() for tensor in (out, *gradients)])
+    for plain, fused in zip(*results, strict=True):
+        torch.testing.assert_close(fused, plain, rtol=1e-4, atol=1e-5)
