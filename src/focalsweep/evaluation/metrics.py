@@ -58,7 +58,7 @@ class ErrorSums(Sums):
     within_1_25_cubed: float = 0.0
     log: float = 0.0  # of estimate / truth
     log_squared: float = 0.0
-    trimmed: float = 0.0  # of the normalised inverse depths, see `trimmed_sum`
+    trimmed: float = 0.0  # of the normalised inverse depths, see `trimmed_sums`
 
     def means(self) -> dict[str, float]:
         """Errors over all pixels, in the unit of the depths where they have one.
@@ -105,55 +105,67 @@ def error_sums(depth: Tensor, truth: Tensor, counted: Tensor | None = None) -> E
     The last two axes, H W, are a picture; fewer axes are one picture. An estimate that is no number makes the errors
     none, and one that is not positive is within no factor of the truth.
     """
-    known = known_pixels(depth, truth, counted)
-    estimate, true = depth[known].double(), truth[known].double()
-    error = (estimate - true).abs()
-    ratio = torch.where(estimate > 0, torch.maximum(estimate / true, true / estimate), math.inf)
-    log = (estimate / true).log()
-    rows = [error.sum(), error.square().sum(), (error / true).sum()]
-    rows += [(ratio < factor).sum() for factor in DELTAS.values()]
-    rows += [log.sum(), log.square().sum()]
-    inverses = [(1 / d[k].double(), 1 / t[k].double()) for d, t, k in _pictures(depth, truth, known)]
-    rows += [sum((trimmed_sum(*pair) for pair in inverses), torch.zeros((), device=depth.device))]
-    return ErrorSums(float(known.sum()), *torch.stack([row.double() for row in rows]).tolist())
+    return ErrorSums(*_sums(depth, truth, known_pixels(depth, truth, counted)).sum(0).tolist())
 
 
 def picture_sums(depth: Tensor, truth: Tensor, counted: Tensor | None = None) -> PictureSums:
     """As `error_sums`, kept apart by picture; one without a known pixel does not count."""
-    known = known_pixels(depth, truth, counted)
-    parts = [error_sums(*picture) for picture in _pictures(depth, truth, known)]
+    parts = [ErrorSums(*row) for row in _sums(depth, truth, known_pixels(depth, truth, counted)).tolist()]
     means = [part.means() for part in parts if part.pixels]
     totals = np.array([[row[name] for name in METRICS] for row in means]).reshape(-1, len(METRICS)).sum(0)
     return PictureSums(float(len(means)), sum(part.pixels for part in parts), totals)
 
 
-def trimmed_sum(
-    inverse_depth: Tensor,  # one axis, double
+def _sums(depth: Tensor, truth: Tensor, known: Tensor) -> Tensor:
+    """A row of `ErrorSums` for each picture, all at once: a GPU waits for nothing in between."""
+    estimate, true, known = (_as_rows(maps) for maps in (depth, truth, known))
+    estimate, true = (maps.double().where(known, 1) for maps in (estimate, true))  # what is not known has no error
+    error = (estimate - true).abs()
+    ratio = torch.where(estimate > 0, torch.maximum(estimate / true, true / estimate), math.inf)
+    log = (estimate / true).log()
+    columns = [known.sum(1), error.sum(1), error.square().sum(1), (error / true).sum(1)]
+    columns += [((ratio < factor) & known).sum(1) for factor in DELTAS.values()]
+    columns += [log.sum(1), log.square().sum(1), trimmed_sums(1 / estimate, 1 / true, known)]
+    return torch.stack([column.double() for column in columns], 1)
+
+
+def trimmed_sums(
+    inverse_depth: Tensor,  # N P, double
     truth: Tensor,  # inverse depth as well
-) -> Tensor:
-    """MiDaS's trimmed error of one picture before its division by twice the pixels (Ranftl 2020, Eqs. 5 to 7).
+    known: Tensor,
+) -> Tensor:  # N
+    """MiDaS's trimmed error of each picture before its division by twice the pixels (Ranftl 2020, Eqs. 5 to 7).
 
     Both are shifted by their median and divided by their mean absolute deviation; of the absolute differences the
     largest fifth is left out. What has no deviation is 0 everywhere.
     """
-    kept = 4 * len(truth) // 5
-    if not kept:
-        return truth.new_zeros(())
-    difference = (_normalised(inverse_depth) - _normalised(truth)).abs()
-    largest = difference.kthvalue(kept).values
-    below = difference < largest
-    return torch.where(below, difference, 0).sum() + (kept - below.sum()) * largest
+    kept = 4 * known.sum(1) // 5
+    difference = (_normalised(inverse_depth, known) - _normalised(truth, known)).abs()
+    largest = _kth(difference, known, kept)
+    below = (difference < largest[:, None]) & known
+    trimmed = torch.where(below, difference, 0).sum(1) + (kept - below.sum(1)) * largest
+    return torch.where(kept > 0, trimmed, 0)
 
 
-def _normalised(values: Tensor) -> Tensor:
-    shifted = values - _median(values)
-    return shifted / shifted.abs().mean().clamp_min(torch.finfo(values.dtype).tiny)
+def _normalised(values: Tensor, known: Tensor) -> Tensor:
+    shifted = values - _medians(values, known)[:, None]
+    deviation = torch.where(known, shifted.abs(), 0).sum(1) / known.sum(1)
+    return shifted / deviation.clamp_min(torch.finfo(values.dtype).tiny)[:, None]
 
 
-def _median(values: Tensor) -> Tensor:
-    """The mean of the two in the middle where their number is even, as NumPy's; none of none."""
-    low, high = (len(values) + 1) // 2, len(values) // 2 + 1
-    return (values.kthvalue(low).values + values.kthvalue(high).values) / 2
+def _medians(values: Tensor, known: Tensor) -> Tensor:
+    """Of the known values of each row: the mean of the two in the middle where their number is even, as NumPy's."""
+    count = known.sum(1)
+    return (_kth(values, known, (count + 1) // 2) + _kth(values, known, count // 2 + 1)) / 2
+
+
+def _kth(values: Tensor, known: Tensor, places: Tensor) -> Tensor:
+    """The value at that place (1 is the smallest) of the known ones of each row; anything where there is none."""
+    values = values.where(known, math.inf)
+    wanted = places.clamp(1, values.shape[1]).tolist()
+    if len(set(wanted)) == 1:
+        return values.kthvalue(wanted[0], 1).values
+    return torch.stack([row.kthvalue(place).values for row, place in zip(values, wanted, strict=True)])
 
 
 def rescaled(
@@ -174,13 +186,14 @@ def rescaled(
         raise ValueError(f"no rescaling is called {how!r}: it is one of {', '.join(RESCALINGS)}")
     if how == "raw":
         return depth
-    result = depth.clone(memory_format=torch.contiguous_format)
     known = known_pixels(depth, truth, counted)
+    if how == "median":
+        k = _as_rows(known)
+        factors = torch.where(k.any(1), _medians(_as_rows(depth).double() / _as_rows(truth).double(), k), 1)
+        return depth / factors.to(depth.dtype).view(*depth.shape[:-2], *[1] * min(2, depth.ndim))
+    result = depth.clone(memory_format=torch.contiguous_format)
     for fitted, true, k in _pictures(result, truth, known):
         if not k.any():
-            continue
-        if how == "median":
-            fitted /= _median(fitted[k].double() / true[k].double()).to(depth.dtype)
             continue
         x, y = 1 / fitted[k].double(), 1 / true[k].double()
         spread = (x - x.mean()).square().mean()
@@ -204,6 +217,11 @@ def known_pixels(depth: Tensor, truth: Tensor, counted: Tensor | None = None) ->
             raise ValueError(f"{name} has the shape {tuple(map_.shape)}, truth {tuple(truth.shape)}: they must agree")
     known = torch.isfinite(truth) & (truth > 0)
     return known if counted is None else known & counted
+
+
+def _as_rows(maps: Tensor) -> Tensor:  # N P
+    """The pixels of each picture side by side."""
+    return maps.flatten(-2).reshape(-1, maps.shape[-2] * maps.shape[-1]) if maps.ndim > 1 else maps[None]
 
 
 def _pictures(*maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
