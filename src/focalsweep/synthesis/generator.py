@@ -16,7 +16,7 @@ from torch import Tensor
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.synthesis.jpeg import jpeg
 from focalsweep.synthesis.sample import Sample, Source
-from focalsweep.synthesis.scenes import Scenes, View, random_scene, stack_scenes
+from focalsweep.synthesis.scenes import Scenes, View, light_up, random_scene, stack_scenes
 from focalsweep.synthesis.textures import Atlas, make_atlas, read_pictures
 from focalsweep.synthesis.tracer import Lenses, depth, disk_samples, render
 from focalsweep.types import Camera, DepthGrid, FocalStack
@@ -35,6 +35,8 @@ class GeneratorConfig:
     planes: int = 64
     frames: tuple[int, int] = (2, 8)
     solids: int = 16
+    rooms: float = 0.35  # share of scenes with larger, plainer surfaces, as indoors
+    lights: float = 0.15  # share of scenes in which something burns out
     rays: int = 96
     blur_px: Range = (4.0, 30.0)  # * diameter between the ends of the depth range
     nearest: Range = (0.1, 2.0)  # * metres
@@ -148,7 +150,13 @@ def draw_scenes(config: GeneratorConfig, textures: int, step: int, batch_size: i
     """Every stack has draws of its own, numbered through all steps."""
     rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
     views = [draw_view(rng, config) for rng in rngs]
-    scenes = [random_scene(rng, view, textures, config.solids) for rng, view in zip(rngs, views, strict=True)]
+    scenes = []
+    for i, (rng, view) in enumerate(zip(rngs, views, strict=True)):
+        kind = np.random.default_rng([config.seed, 2, step * batch_size + i])  # so that other shares change no draws
+        room, lit = kind.random(2) < (config.rooms, config.lights)
+        scenes.append(random_scene(rng, view, textures, config.solids, room))
+        if lit:
+            light_up(kind, scenes[-1])
     return Drawing(rngs, views, stack_scenes(scenes))
 
 

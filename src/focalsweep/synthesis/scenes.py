@@ -15,6 +15,8 @@ from torch import Tensor
 
 EMPTY, ELLIPSOID, BOX, SHEET = range(4)
 WAVES = 3
+THING_PX, ROOM_THING_PX = (5.0, 70.0), (10.0, 160.0)  # half the size of a thing, before its proportions
+PLAINNESS, ROOM_PLAINNESS = (0.06, 0.15), (0.2, 0.6)  # share of surfaces without texture, and of those nearly so
 
 Array = npt.NDArray[np.float64]
 Rng = np.random.Generator
@@ -54,18 +56,21 @@ class View:
     width: int
 
 
-def random_scene(rng: Rng, view: View, textures: int, solids: int) -> dict[str, Array]:
-    """The fields of `Scenes` for one scene of up to `solids` solids: sheets behind, things before them."""
+def random_scene(rng: Rng, view: View, textures: int, solids: int, room: bool = False) -> dict[str, Array]:
+    """The fields of `Scenes` for one scene of up to `solids` solids: sheets behind, things before them.
+
+    A `room` is what photos indoors show: larger things, and most surfaces nearly plain.
+    """
     scene = _empty(solids)
     count = 0
     for _ in range(rng.choice([1, 2, 2, 3])):
         _add_sheet(rng, view, scene, count)
         count += 1
     things = int(rng.integers(2, solids - count + 1))
-    _add_things(rng, view, scene, slice(count, count + things))
+    _add_things(rng, view, scene, slice(count, count + things), ROOM_THING_PX if room else THING_PX)
     count += things
     scene["texture"][:count] = rng.integers(0, textures, count)
-    _paint(rng, view, scene, count)
+    _paint(rng, view, scene, count, ROOM_PLAINNESS if room else PLAINNESS)
     direction = rng.standard_normal(3) * [1, 1, 0.5] + [0, -1.0, -1.5]
     scene["light"][:] = [*(direction / np.linalg.norm(direction)), rng.uniform(0.3, 0.9)]
     return scene
@@ -125,13 +130,15 @@ def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:
             wave[:] = [slope / k, k * np.cos(direction), k * np.sin(direction), rng.uniform(0, 2 * np.pi)]
 
 
-def _add_things(rng: Rng, view: View, scene: dict[str, Array], where: slice) -> None:
+def _add_things(
+    rng: Rng, view: View, scene: dict[str, Array], where: slice, half_px: tuple[float, float] = THING_PX
+) -> None:
     """Ellipsoids and boxes anywhere in sight, their fronts at random inverse depths; one in four is thin."""
     count = where.stop - where.start
     depth = 1 / np.maximum(rng.uniform(view.far, view.near, count), 0.03 * view.near)
     middle = rng.uniform(-0.55, 0.55, (count, 2)) * [view.width / view.focal_px, view.height / view.focal_px]
     metres_a_px = (depth / view.focal_px)[:, None]
-    size_px = np.exp(rng.uniform(np.log(5), np.log(70), (count, 1)) + rng.uniform(-0.6, 0.6, (count, 3)))
+    size_px = np.exp(rng.uniform(*np.log(half_px), (count, 1)) + rng.uniform(-0.6, 0.6, (count, 3)))
     thin_sides = np.where(rng.random(count) < 0.25, rng.integers(1, 3, count), 0)
     thin = rng.random((count, 3)).argsort(1) < thin_sides[:, None]
     half = np.where(thin, rng.uniform(0.6, 3.0, (count, 3)), size_px) * metres_a_px
@@ -143,7 +150,9 @@ def _add_things(rng: Rng, view: View, scene: dict[str, Array], where: slice) -> 
     scene["half"][where] = half
 
 
-def _paint(rng: Rng, view: View, scene: dict[str, Array], count: int) -> None:
+def _paint(
+    rng: Rng, view: View, scene: dict[str, Array], count: int, plainness: tuple[float, float] = PLAINNESS
+) -> None:
     """Colours and texture coordinates: about one texel a pixel, give or take two octaves; some things are plain."""
     here = slice(count)
     octaves = np.exp(rng.uniform(np.log(0.3), np.log(2.5), count))
@@ -151,7 +160,16 @@ def _paint(rng: Rng, view: View, scene: dict[str, Array], count: int) -> None:
     scene["mapping"][here, 1:] = rng.uniform(0, 4096, (count, 2))
     scene["tint"][here] = np.clip(rng.uniform(0.5, 1.1, (count, 1)) + rng.uniform(-0.25, 0.25, (count, 3)), 0.1, 1.2)
     plain, faint, clear = rng.random(count), rng.uniform(0.0, 0.15, count), rng.uniform(0.3, 1, count)
-    scene["contrast"][here] = np.where(plain < 0.06, 0.0, np.where(plain < 0.15, faint, clear))
+    scene["contrast"][here] = np.where(plain < plainness[0], 0.0, np.where(plain < plainness[1], faint, clear))
+
+
+def light_up(rng: Rng, scene: dict[str, Array]) -> None:
+    """One or two surfaces shine, far brighter than the rest: lamps, windows, a sky that burns out."""
+    there = np.flatnonzero(scene["kind"] != EMPTY)
+    for i in rng.choice(there, min(len(there), int(rng.integers(1, 3))), replace=False):
+        scene["tint"][i] *= np.exp(rng.uniform(np.log(2), np.log(12)))
+        if rng.random() < 0.5:
+            scene["contrast"][i] *= rng.uniform(0, 0.3)
 
 
 def _frames(third: Array, rng: Rng) -> Array:
