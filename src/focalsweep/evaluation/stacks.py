@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.datasets.defocusnet import DefocusNet
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
@@ -144,19 +145,23 @@ def _count(
 ) -> None:
     """All methods on one stack. `displayed`: its values are display-encoded and stand as light."""
     stack, truth = item.stack.to(device), item.depth.to(device)[None]
+    known = truth if windows is None else _cut(truth, windows)
     for name, method in methods.items():
         sample = Sample(stack.as_batch(), method.planes(stack), truth)
         if displayed and method.displayed:
             sample = as_displayed(sample)
-        if windows is None:
-            depth, known = method.read(sample), truth
-        else:
-            known = _cut(truth, windows)
-            if method.read_windows:
-                depth = method.read_windows(sample, windows, CROP_PX)
-            else:
-                depth = _cut(method.read(sample), windows)
-        board.add(name, depth.clamp(max=FARTHEST), known)
+        try:
+            board.add(name, _read(method, sample, windows).clamp(max=FARTHEST), known)
+        except FrameCountError as error:
+            board.refuse(name, error.note)
+
+
+def _read(method: Method, sample: Sample, windows: Sequence[tuple[int, int]] | None) -> Tensor:
+    if windows is None:
+        return method.read(sample)
+    if method.read_windows:
+        return method.read_windows(sample, windows, CROP_PX)
+    return _cut(method.read(sample), windows)
 
 
 def _cut(maps: Tensor, windows: Sequence[tuple[int, int]]) -> Tensor:  # N 256 256
