@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
-from focalsweep.cli.methods import method_of, method_of_run
+from focalsweep.cli.methods import method_of
+from focalsweep.cli.runs import methods_of_runs
 from focalsweep.evaluation import generated, robustness, stacks
 from focalsweep.evaluation.environment import describe
+from focalsweep.evaluation.seeds import over_seeds
 
 ON_GENERATED: dict[str, Callable[..., dict[str, Any]]] = {
     "generator": generated.evaluate_generator,
@@ -23,13 +25,14 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "defocusnet": stacks.evaluate_defocusnet,
     "focus-split": stacks.evaluate_focus_split,
     "nyu": stacks.evaluate_nyu,
+    "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
 }
 
 
 def run_protocol(
     protocol: str,
     methods: list[str],
-    checkpoints: list[Path],
+    runs: list[str],
     textures: Path | None,
     data: Path | None,
     device: torch.device,
@@ -38,7 +41,8 @@ def run_protocol(
 ) -> dict[str, Any]:
     """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
 
-    A network that several runs trained is told apart by their folders.
+    `runs` are folders, or NAME=FOLDER. Runs that differ in their seed alone share a row, see `methods_of_runs`; what
+    each of them had is kept in "rows_of_runs".
     """
     if protocol not in ON_GENERATED | ON_STACKS:
         names = ", ".join(ON_GENERATED | ON_STACKS)
@@ -46,19 +50,20 @@ def run_protocol(
     if protocol in ON_STACKS and data is None:
         raise ValueError(f"the protocol {protocol} measures on a dataset: give its folder with --data")
     compared = {name: method_of(name, device) for name in methods}
-    trained = {}
-    for folder in checkpoints:
-        name, method, about = method_of_run(folder, device)
-        if name in compared:
-            name = f"{name}, {folder}"
-        compared[name], trained[name] = method, about
+    trained = methods_of_runs(runs, compared, device)
+    compared |= trained.methods
     share = 0.1 if quick else 1.0
-    about = {"quick": quick, "trained": trained}
+    about = {"quick": quick, "trained": trained.about}
     with torch.no_grad():
         if protocol in ON_STACKS:
             result = ON_STACKS[protocol](compared, data, device, say, share)
         else:
-            readers = {name: method.read for name, method in compared.items()}
+            readers = {name: method.read_refitted for name, method in compared.items()}
             result = ON_GENERATED[protocol](readers, str(textures or ""), device, say, share)
             about["textures"] = "procedural and pictures" if textures else "procedural"
+    if trained.groups:
+        joined = over_seeds(result["rows"], trained.groups)
+        result |= {"rows": joined, "rows_of_runs": result["rows"], "groups": trained.groups}
+        if "spread" in result:
+            result["spread"] = generated.spread_over_cameras(joined)
     return {**describe(device, generated.SEED), **about, **result}

@@ -45,6 +45,10 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the dataset, where the config asks for one (configs/paper-*.toml).")
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="In place of the config's: other first weights, and data in another order."),
+    ] = None,
 ) -> None:
     """Train a network on scenes that are generated as it goes, or on a dataset.
 
@@ -60,6 +64,7 @@ def train(
         time_limit_minutes=time_limit,
         textures=textures,
         data=data,
+        seed=seed,
         console=console,
     )
     print(outcome.checkpoint)
@@ -68,13 +73,20 @@ def train(
 @app.command()
 def evaluate(
     protocol: Annotated[
-        str, typer.Argument(help="generator, stack-size, cameras; with --data defocusnet, focus-split, nyu.")
+        str,
+        typer.Argument(
+            help="generator, stack-size, cameras, robustness; with --data defocusnet, focus-split, nyu, nyu-trained."
+        ),
     ],
     methods: Annotated[
         str, typer.Option(help="Names with commas between: argmin-paper; argmin, sweep, also with -fixed, -sampled.")
     ] = "argmin,argmin-paper,sweep",
     run: Annotated[
-        list[Path] | None, typer.Option(help="Folder of a training run whose network is measured too; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Folder of a training run whose network is measured too, or NAME=FOLDER; may be repeated. Runs of one "
+            "name whose seeds differ are one row, with its spread."
+        ),
     ] = None,
     textures: Annotated[
         Path | None, typer.Option(help="Folder of pictures whose held-out ones join the procedural textures.")

@@ -37,7 +37,7 @@ def evaluate_defocusnet(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """Errors of each picture, then their mean, at the paper's scales; depths beyond 3 m count as 3 m."""
-    boards = {scale: Scoreboard(per_picture=True) for scale in SCALES}
+    boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         for scale, board in boards.items():
@@ -49,7 +49,7 @@ def evaluate_defocusnet(
         "protocol": "defocusnet",
         "stacks": len(items),
         "rows": rows,
-        "table": {"columns": ["rmse"], "across": "scale", "sections": []},
+        "table": {"columns": ["rmse"], "across": "scale", "sections": ["rescaling"]},
         "anchors": [
             *_by_scale("PaperNet, outlier removal alone", 0.261, 0.415, 0.450, 0.463, 0.475),
             *_by_scale("PaperNet, normalisation alone", 0.232, 0.351, 0.377, 0.396, 0.422),
@@ -64,7 +64,7 @@ def evaluate_focus_split(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
-    board = Scoreboard(per_picture=True)
+    board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
@@ -73,8 +73,11 @@ def evaluate_focus_split(
         "protocol": "focus-split",
         "stacks": len(items),
         "rows": _rows(board),
-        "table": {"columns": ["rmse", "mae", "abs_rel"], "sections": []},
-        "anchors": [{"method": "PaperNet", "rmse": 0.242}, {"method": "DefocusNet", "rmse": 0.299}],
+        "table": {"columns": ["rmse", "mae", "abs_rel"], "sections": ["rescaling"]},
+        "anchors": [
+            {"method": "PaperNet", "rescaling": "raw", "rmse": 0.242},
+            {"method": "DefocusNet", "rescaling": "raw", "rmse": 0.299},
+        ],
     }
 
 
@@ -85,8 +88,12 @@ def evaluate_nyu(
     say: Say,
     share: float = 1.0,
     setup: NyuSetup | None = None,
+    protocol: str = "nyu",
 ) -> dict[str, Any]:
-    """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth."""
+    """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth.
+
+    `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind.
+    """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     setup = setup or NyuSetup()
     items = _some(Nyu(folder, setup=setup, device=device), share)
@@ -95,7 +102,7 @@ def evaluate_nyu(
         _count(board, methods, item, device, windows=CROPS, displayed=displayed)
         _tell(say, number, len(items))
     return {
-        "protocol": "nyu",
+        "protocol": protocol,
         "pictures": len(items),
         "light": setup.light,
         "psf": str(setup.psf),
@@ -105,18 +112,7 @@ def evaluate_nyu(
             "sections": ["rescaling"],
             "length_unit": NYU_UNIT,
         },
-        "anchors": [
-            _anchor("DDFF", "raw", 0.719, 0.773, 0.793, 0.199, 0.318),
-            _anchor("AiFDepthNet", "raw", 0.425, 0.491, 0.412, 0.319, 0.509),
-            _anchor("DefocusNet", "raw", 0.599, 0.621, 0.706, 0.213, 0.209),
-            _anchor("PaperNet", "raw", 0.139, 0.186, 0.181, 0.157, 0.209),
-            _anchor("DDFF", "median", 0.138, 0.313, 0.165, 0.199, 0.318),
-            _anchor("AiFDepthNet", "median", 0.239, 0.312, 0.276, 0.319, 0.509),
-            _anchor("DefocusNet", "median", 0.184, 0.322, 0.188, 0.213, 0.209),
-            _anchor("PaperNet", "median", 0.097, 0.141, 0.126, 0.157, 0.209),
-            _anchor("DefocusNet, trained on NYU", "raw", 0.016, 0.029, 0.018, 0.030, 0.033),
-            _anchor("PaperNet, trained on NYU", "raw", 0.032, 0.054, 0.034, 0.050, 0.062),
-        ],
+        "anchors": TRAINED_ON_NYU if protocol == "nyu-trained" else [*TRAINED_ELSEWHERE, *TRAINED_ON_NYU],
     }
 
 
@@ -174,10 +170,27 @@ def _rows(board: Scoreboard) -> list[dict[str, Any]]:
 
 def _by_scale(method: str, *rmse: float) -> list[dict[str, Any]]:
     return [
-        {"method": method, "scale": f"{scale:g}", "rmse": value} for scale, value in zip(SCALES, rmse, strict=False)
+        {"method": method, "rescaling": "raw", "scale": f"{scale:g}", "rmse": value}
+        for scale, value in zip(SCALES, rmse, strict=False)
     ]
 
 
 def _anchor(method: str, rescaling: str, *figures: float) -> dict[str, Any]:
     names = ("mae", "rmse", "abs_rel", "sc_inv", "ssitrim")
     return {"method": method, "rescaling": rescaling, **dict(zip(names, figures, strict=True))}
+
+
+TRAINED_ELSEWHERE = [
+    _anchor("DDFF", "raw", 0.719, 0.773, 0.793, 0.199, 0.318),
+    _anchor("AiFDepthNet", "raw", 0.425, 0.491, 0.412, 0.319, 0.509),
+    _anchor("DefocusNet", "raw", 0.599, 0.621, 0.706, 0.213, 0.209),
+    _anchor("PaperNet", "raw", 0.139, 0.186, 0.181, 0.157, 0.209),
+    _anchor("DDFF", "median", 0.138, 0.313, 0.165, 0.199, 0.318),
+    _anchor("AiFDepthNet", "median", 0.239, 0.312, 0.276, 0.319, 0.509),
+    _anchor("DefocusNet", "median", 0.184, 0.322, 0.188, 0.213, 0.209),
+    _anchor("PaperNet", "median", 0.097, 0.141, 0.126, 0.157, 0.209),
+]
+TRAINED_ON_NYU = [
+    _anchor("DefocusNet, trained on NYU", "raw", 0.016, 0.029, 0.018, 0.030, 0.033),
+    _anchor("PaperNet, trained on NYU", "raw", 0.032, 0.054, 0.034, 0.050, 0.062),
+]
