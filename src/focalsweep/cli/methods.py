@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalsweep import baselines
-from focalsweep.evaluation.methods import Method
-from focalsweep.model.weights import load_network
+from focalsweep.evaluation.methods import Method, Windows
+from focalsweep.model.weights import load_network, load_papernet
 from focalsweep.optics.psf import Disk, Sampled
-from focalsweep.paper import PAPER_PLANES
+from focalsweep.paper import PAPER_PLANES, planes_over
 from focalsweep.pipeline import planes_in_sight
 from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.costs import Cost, ReblurCost
 from focalsweep.synthesis.sample import Sample
-from focalsweep.training.objectives import SweepObjective, depth_at, swept
+from focalsweep.training.objectives import PaperObjective, SweepObjective, depth_at, swept
+from focalsweep.training.rivals import Objective
 from focalsweep.types import DepthGrid, FocalStack
 
 FIXED_PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
-NAMES = ("argmin", "argmin-fixed", "argmin-sampled", "argmin-paper", "sweep", "sweep-fixed", "sweep-sampled")
+NAMES = ("argmin", "argmin-fixed", "argmin-sampled", "argmin-paper", "sweep", "sweep-fixed", "sweep-sampled", "paper")
 
 
 def method_of(name: str, device: torch.device) -> Method:
@@ -27,7 +30,8 @@ def method_of(name: str, device: torch.device) -> Method:
     "argmin" and "sweep" (the shipped network) look at the depths in sight, as `estimate_depth` does; "-fixed" at the
     range that datasets state, 0.1 to 3 m, in equal steps of inverse depth; "-sampled" knows that pictures were blurred
     by kernels sampled on the pixels (`Sampled(Disk())`), as NYU's are, and not by a lens. "argmin-paper" is the lowest
-    of the paper's cost, on the paper's planes. Rivals go by the names of `baselines.METHODS`.
+    of the paper's cost, on the paper's planes, "paper" what its network (as packed) makes of it. Rivals go by the names
+    of `baselines.METHODS`.
     """
     if name in baselines.METHODS:
         return Method(lambda sample: _rival(sample, name), in_sight, displayed=name != "suwajanakorn")
@@ -36,12 +40,44 @@ def method_of(name: str, device: torch.device) -> Method:
         raise ValueError(f"no method is called {name!r}: it is one of {names}")
     if name == "argmin-paper":
         return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
+    if name == "paper":
+        paper, half = PaperObjective(), device.type == "cuda"
+        planes = lambda _: PAPER_PLANES  # noqa: E731
+        return method_of_network(load_papernet(device), paper, planes, displayed=True, half=half, refit=planes_over)
     planes = _fixed if name.endswith("-fixed") else in_sight
     cost = ReblurCost(psf=Sampled(Disk())) if name.endswith("-sampled") else ReblurCost()
     if name.startswith("argmin"):
         return Method(lambda sample: _lowest(sample, cost), planes)
     network, objective = load_network("sweepnet", device), SweepObjective(cost)
     return Method(lambda sample: depth_at(objective.read(network, sample).position.float(), sample), planes)
+
+
+def method_of_network(
+    network: nn.Module,
+    objective: Objective,
+    planes: Callable[[FocalStack], DepthGrid],
+    *,
+    displayed: bool,
+    half: bool,
+    refit: Callable[[DepthGrid], DepthGrid] | None = None,
+) -> Method:
+    """A network on the device where it will run, read as its training reads it; `half`: in half precision on a GPU."""
+    device = next(network.parameters()).device
+
+    def in_precision(read: Callable[[], Tensor]) -> Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
+            return read().float()
+
+    def read(sample: Sample) -> Tensor:
+        return depth_at(in_precision(lambda: objective.read(network, sample).position), sample)
+
+    def read_windows(sample: Sample, windows: Windows, size: int) -> Tensor:
+        assert isinstance(objective, PaperObjective)
+        positions = in_precision(lambda: objective.read_windows(network, sample, windows, size))
+        return depth_at(positions[None].flatten(1, 2), sample).view_as(positions)
+
+    by_window = read_windows if isinstance(objective, PaperObjective) else None
+    return Method(read, planes, displayed=displayed, refit=refit, read_windows=by_window)
 
 
 def in_sight(stack: FocalStack) -> DepthGrid:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from focalsweep.cli.methods import FIXED_PLANES, in_sight
+from focalsweep.cli.methods import FIXED_PLANES, in_sight, method_of_network
 from focalsweep.datasets.source import ItemsConfig
-from focalsweep.evaluation.methods import Method, Windows
+from focalsweep.evaluation.methods import Method
 from focalsweep.paper import planes_over
-from focalsweep.synthesis.sample import Sample
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig
-from focalsweep.training.objectives import PaperObjective, depth_at
 from focalsweep.training.run import build_network, build_objective
 
 
@@ -113,20 +110,7 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, M
     network = build_network(config)
     restore(network, checkpoint.ema, folder)
     network = network.to(device).eval()
-    objective = build_objective(config)
     data = config.data.get("kind", "generator")
-
-    def in_precision(read: Callable[[], Tensor]) -> Tensor:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
-            return read().float()
-
-    def read(sample: Sample) -> Tensor:
-        return depth_at(in_precision(lambda: objective.read(network, sample).position), sample)
-
-    def read_windows(sample: Sample, windows: Windows, size: int) -> Tensor:
-        assert isinstance(objective, PaperObjective)
-        positions = in_precision(lambda: objective.read_windows(network, sample, windows, size))
-        return depth_at(positions[None].flatten(1, 2), sample).view_as(positions)
 
     refit = None
     if data == "generator":
@@ -137,13 +121,9 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, M
         planes = lambda _: grid  # noqa: E731
         if config.network == "papernet":
             refit = partial(planes_over, trained=grid)
-    method = Method(
-        read,
-        planes,
-        displayed=config.cost in ("paper", "none"),  # the rivals, too, read values as they are displayed
-        refit=refit,
-        read_windows=read_windows if isinstance(objective, PaperObjective) else None,
-    )
+    displayed = config.cost in ("paper", "none")  # the rivals, too, read values as they are displayed
+    half = config.precision == "bfloat16"
+    method = method_of_network(network, build_objective(config), planes, displayed=displayed, half=half, refit=refit)
     about = {
         "steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size, "data": data,
         "parameters": sum(p.numel() for p in network.parameters()), "config": config.to_dict(),
