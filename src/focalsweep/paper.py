@@ -63,7 +63,7 @@ def paper_depth(
         part = stack.cropped(rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start)
         done = progress and (lambda share, start=number: progress((start + SWEEP_SHARE * share) / len(tiles)))  # type: ignore[misc]
         volume = cost_volume(part, planes, COST, memory=_left_for_sweep(memory, part), progress=done)
-        prediction = _predict(network, picture[..., rows, columns], volume, inverse_depths)
+        prediction = predict(network, picture[..., rows, columns], volume, inverse_depths)
         inside = core_of(row, column)
         for kept, maps in zip(answer, (prediction.depth, prediction.std, prediction.confidence), strict=True):
             kept[:, row[0], column[0]] = maps[:, inside[0], inside[1]]
@@ -73,7 +73,7 @@ def paper_depth(
     return DepthPrediction(*answer)
 
 
-def _predict(network: PaperNet, picture: Tensor, volume: Tensor, inverse_depths: Tensor) -> DepthPrediction:
+def predict(network: PaperNet, picture: Tensor, volume: Tensor, inverse_depths: Tensor) -> DepthPrediction:
     """In half precision on a GPU, as it was trained; probabilities and metres are never in half."""
     with torch.autocast(volume.device.type, dtype=torch.bfloat16, enabled=volume.device.type == "cuda"):
         probabilities = network(picture, volume)[-1]

@@ -75,12 +75,17 @@ def evaluate(
     protocol: Annotated[
         str,
         typer.Argument(
-            help="generator, stack-size, cameras, robustness; with --data defocusnet, focus-split, nyu, nyu-trained."
+            help="generator, stack-size, cameras, robustness, runtime; with --data defocusnet, focus-split, nyu, "
+            "nyu-trained, real."
         ),
     ],
     methods: Annotated[
-        str, typer.Option(help="Names with commas between: argmin-paper; argmin, sweep, also with -fixed, -sampled.")
-    ] = "argmin,argmin-paper,sweep",
+        str | None,
+        typer.Option(
+            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled; rivals, "
+            "such as focus_measure. By default those that the protocol is about."
+        ),
+    ] = None,
     run: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,8 +112,11 @@ def evaluate(
     from focalsweep.cli.evaluate import run_protocol
     from focalsweep.evaluation.tables import write_tables
 
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    record = run_protocol(protocol, names, run or [], textures, data, find_device(device), quick, console.print)
+    names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    pictures = output.with_suffix("") if output else None
+    record = run_protocol(
+        protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures
+    )
     write_record(record, output)
     if output and "table" in record:
         for path in write_tables(record, output):
