@@ -78,6 +78,8 @@ def run_protocol(
     if trained.groups:
         joined = over_seeds(result["rows"], trained.groups)
         result |= {"rows": joined, "rows_of_runs": result["rows"], "groups": trained.groups}
+        if "by_depth" in result:
+            result["by_depth"] = over_seeds(result["by_depth"], trained.groups)
         if "spread" in result:
             result["spread"] = generated.spread_over_cameras(joined)
     return {**describe(device, generated.SEED), **about, **result}

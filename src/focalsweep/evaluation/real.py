@@ -143,4 +143,4 @@ def _sheet(title: str, stack: FocalStack, depths: dict[str, Any], relative: bool
     ):
         frames[words] = np.moveaxis(stack.images[int(frame)].float().cpu().numpy(), 0, -1)
     unit = " (relative depth: no metres)" if relative else ""
-    return comparison([Scene(frames, depths)], title=f"{title}{unit}")
+    return comparison([Scene(frames, depths)], title=f"{title}{unit}", relative=relative)

@@ -8,7 +8,7 @@ from typing import Any
 
 from focalsweep.evaluation.metrics import METRICS
 
-IDENTITY = ("group", "rescaling", "scale", "camera", "factor", "level")  # what tells the rows of a method apart
+IDENTITY = ("group", "rescaling", "scale", "camera", "factor", "level", "near")  # what tells the rows of a method apart
 
 
 def over_seeds(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:

@@ -21,13 +21,14 @@ from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.datasets.source import as_displayed, with_frames
 from focalsweep.evaluation.methods import Method
-from focalsweep.evaluation.metrics import Scoreboard, over_processes
+from focalsweep.evaluation.metrics import BandErrors, Scoreboard, over_processes
 from focalsweep.synthesis.sample import Sample
 
 Say = Callable[[str], None]
 Methods = dict[str, Method]
 
 FARTHEST = 3.0  # metres: the datasets end there, and so do estimates
+BANDS = tuple(0.25 * k for k in range(13))  # of true depth, for a curve
 SCALES = (1.0, 3.0, 5.0, 7.0, 9.0)  # the paper's Table 2
 SPLIT_FRAMES = (1, 3)  # 0.15 and 0.7 m; training had 0.1, 0.3 and 1.5
 NYU_UNIT = "1/0.3 m"  # depths times 0.3
@@ -37,18 +38,20 @@ def evaluate_defocusnet(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """Errors of each picture, then their mean, at the paper's scales; depths beyond 3 m count as 3 m."""
+    bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         for scale, board in boards.items():
             scaled = replace(item, stack=item.stack.scaled(scale), depth=(item.depth * scale).clamp(max=FARTHEST))
-            _count(board, methods, scaled, device)
+            _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
         _tell(say, number, len(items))
     rows = [{"scale": f"{scale:g}", **row} for scale, board in boards.items() for row in _rows(board)]
     return {
         "protocol": "defocusnet",
         "stacks": len(items),
         "rows": rows,
+        "by_depth": over_processes(bands).rows(),
         "table": {"columns": ["rmse"], "across": "scale", "sections": ["rescaling"]},
         "anchors": [
             *_by_scale("PaperNet, outlier removal alone", 0.261, 0.415, 0.450, 0.463, 0.475),
@@ -95,11 +98,12 @@ def evaluate_nyu(
     `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind.
     """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
+    bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
     items = _some(Nyu(folder, setup=setup, device=device), share)
     for number, item in enumerate(items):
         displayed = setup.light == "display"
-        _count(board, methods, item, device, windows=CROPS, displayed=displayed)
+        _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
         _tell(say, number, len(items))
     return {
         "protocol": protocol,
@@ -107,6 +111,7 @@ def evaluate_nyu(
         "light": setup.light,
         "psf": str(setup.psf),
         "rows": _rows(board),
+        "by_depth": over_processes(bands).rows(),
         "table": {
             "columns": ["mae", "rmse", "abs_rel", "sc_inv", "ssitrim"],
             "sections": ["rescaling"],
@@ -138,6 +143,7 @@ def _count(
     device: torch.device,
     windows: Sequence[tuple[int, int]] | None = None,
     displayed: bool = False,
+    bands: BandErrors | None = None,
 ) -> None:
     """All methods on one stack. `displayed`: its values are display-encoded and stand as light."""
     stack, truth = item.stack.to(device), item.depth.to(device)[None]
@@ -147,9 +153,13 @@ def _count(
         if displayed and method.displayed:
             sample = as_displayed(sample)
         try:
-            board.add(name, _read(method, sample, windows).clamp(max=FARTHEST), known)
+            depth = _read(method, sample, windows).clamp(max=FARTHEST)
         except FrameCountError as error:
             board.refuse(name, error.note)
+            continue
+        board.add(name, depth, known)
+        if bands:
+            bands.add(name, depth, known)
 
 
 def _read(method: Method, sample: Sample, windows: Sequence[tuple[int, int]] | None) -> Tensor:
