@@ -1,7 +1,7 @@
 """Protocols on generated scenes that no training saw: other seeds, other textures.
 
 `generator`: 200 stacks of 2, 3, 5 and 8 frames at two noise levels, errors also by blur and by texture.
-`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 7).
+`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 10).
 `cameras`: the same scenes through ten lenses from a phone's to a portrait lens's.
 """
 

@@ -35,7 +35,7 @@ WINDOW_PX = 24  # around a pixel whose offsets are shown
 
 
 def plot_stack_size(record: Mapping[str, Any], metric: str = "abs_rel") -> bytes:
-    """A PNG: the error of every method against the number of frames (the paper's Figure 7)."""
+    """A PNG: the error of every method against the number of frames (the paper's Figure 10)."""
     rows = [row for row in record["rows"] if row.get("noise") == "both"]
     return _lines(rows, "frames", "number of frames", metric)
 
@@ -122,7 +122,7 @@ def plot_neighbours(stack: FocalStack, truth: Array | None = None) -> bytes:
 
 @torch.no_grad()
 def plot_offsets(network: PaperNet, stack: FocalStack, pixels: Sequence[Pixel] = ()) -> bytes:
-    """A PNG: where the last upsample block gathers costs, at rest and as it was learned (the paper's Figure 8)."""
+    """A PNG: where the last upsample block gathers costs, at rest and as it was learned (the paper's Figure 7)."""
     from matplotlib.figure import Figure
 
     pixels = _inside(pixels or _telling_pixels(stack), stack)

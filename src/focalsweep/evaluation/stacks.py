@@ -20,8 +20,9 @@ from focalsweep.datasets.defocusnet import DefocusNet
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.datasets.source import as_displayed, with_frames
+from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
-from focalsweep.evaluation.metrics import BandErrors, Scoreboard, over_processes
+from focalsweep.evaluation.metrics import Scoreboard, over_processes
 from focalsweep.synthesis.sample import Sample
 
 Say = Callable[[str], None]

@@ -13,7 +13,7 @@ from PIL import Image
 
 from focalsweep.cli import main as command_line
 from focalsweep.evaluation import plots
-from focalsweep.evaluation.metrics import BandErrors
+from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.plots import gathered_from, plot_costs, plot_depth, plot_neighbours, plot_offsets
 from focalsweep.model.papernet import PaperNet
 from focalsweep.results.writing import json_bytes
