@@ -14,6 +14,7 @@ from focalsweep.model.papernet import STRIDE, PaperNet
 from focalsweep.model.regression import prediction_from_probabilities
 from focalsweep.model.weights import load_papernet
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.tiles import core_of, cut_picture
 from focalsweep.sweep.volume import Progress, cost_volume, default_memory
@@ -21,6 +22,7 @@ from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 PAPER_PLANES = DepthGrid.uniform_in_depth()
 COST = PaperCost()
+LARGEST_BLUR_PX = 64.0  # that of the nearest plane at the largest scale of training
 TILE_PX = 512
 SMALLER_TILES_PX = (256, 128, 64)  # where memory is short
 HALO_PX = 128  # the network sees farther, but hardly uses it
@@ -38,6 +40,22 @@ def planes_over(planes: DepthGrid, trained: DepthGrid = PAPER_PLANES) -> DepthGr
     return DepthGrid(trained.inverse_depths / torch.minimum(near, far)[..., None])
 
 
+def within_blur(stack: FocalStack, planes: DepthGrid, largest_px: float = LARGEST_BLUR_PX) -> DepthGrid:
+    """The planes to sweep in place of `planes`: those where some frame's blur would be wider lie where it is that wide.
+
+    `planes_over` may put planes far before the scene, for whose blur no picture has room. (The paper's code bounds the
+    blur too, at 10 or 20 px.) The network still takes them for the planes that they stand for.
+    """
+    batch = stack.as_batch()
+    slope_px = blur_slope_px(batch.focus_distances, batch.camera, batch.magnification)
+    limit = (1 / batch.focus_distances + largest_px / slope_px).amin(1, keepdim=True)  # B 1
+    inverse = planes.as_batch(len(batch.images))
+    if bool((inverse <= limit).all()):
+        return planes
+    ranks = torch.arange(planes.count, 0, -1)  # planes must not repeat
+    return DepthGrid(torch.minimum(inverse, limit * (1 + 1e-6 * ranks)))
+
+
 def paper_depth(
     stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
 ) -> DepthPrediction:
@@ -53,6 +71,7 @@ def paper_depth(
     stack = stack.to(dtype=torch.float32)
     stack = stack.with_images(stack.images.expand(-1, -1, 3, -1, -1))
     planes = planes_over(planes)
+    swept = within_blur(stack, planes)
     inverse_depths = planes.as_batch(len(stack.images)).to(stack.images)
     farthest = stack.focus_distances.argmax(1).to(stack.images.device)
     picture = linear_to_srgb(stack.images[torch.arange(len(farthest), device=farthest.device), farthest])
@@ -62,7 +81,7 @@ def paper_depth(
         rows, columns = row[1], column[1]
         part = stack.cropped(rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start)
         done = progress and (lambda share, start=number: progress((start + SWEEP_SHARE * share) / len(tiles)))  # type: ignore[misc]
-        volume = cost_volume(part, planes, COST, memory=_left_for_sweep(memory, part), progress=done)
+        volume = cost_volume(part, swept, COST, memory=_left_for_sweep(memory, part), progress=done)
         prediction = predict(network, picture[..., rows, columns], volume, inverse_depths)
         inside = core_of(row, column)
         for kept, maps in zip(answer, (prediction.depth, prediction.std, prediction.confidence), strict=True):

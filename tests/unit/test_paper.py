@@ -11,14 +11,14 @@ import pytest
 import torch
 from benchmarks import pack_papernet
 
-from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth, paper
+from focalsweep import Camera, DepthGrid, FocalStack, coc_px, estimate_depth, paper
 from focalsweep.cli.methods import method_of
 from focalsweep.model import weights
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.quantised import pack
 from focalsweep.model.weights import PAPERNET, load_papernet, papernet_about
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.paper import PAPER_PLANES, planes_over
+from focalsweep.paper import PAPER_PLANES, planes_over, within_blur
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.synthesis.sample import Sample
@@ -81,6 +81,23 @@ def test_lengths_times_a_factor_are_depth_times_that_factor(folder: Path) -> Non
 def test_the_papers_planes_stay_themselves() -> None:
     for planes in (PAPER_PLANES, planes_over(DepthGrid.uniform_in_inverse_depth(2.0, math.inf))):
         torch.testing.assert_close(planes_over(planes).depths, planes.depths)
+
+
+def test_planes_far_before_the_scene_are_swept_where_blur_ends() -> None:
+    stack = a_stack()
+    planes = planes_over(DepthGrid.uniform_in_inverse_depth(1.9, 2.0, 8))  # from 0.067 m on
+    swept = within_blur(stack, planes, 20.0)
+    blur = torch.stack([coc_px(swept.depths[0], d, stack.camera) for d in stack.focus_distances.tolist()]).amax(0)
+    assert blur.max().item() == pytest.approx(20, rel=1e-3)
+    free = blur < 19.99
+    torch.testing.assert_close(swept.depths[0][free], planes.depths[free])
+    assert 1 < free.sum() < 64
+    assert within_blur(stack, planes, 1e6) is planes
+
+
+def test_a_narrow_range_far_away_is_read(folder: Path) -> None:
+    result = estimate_depth(a_stack(), "paper", planes=DepthGrid.uniform_in_inverse_depth(19.0, 20.0, 8))
+    assert np.isfinite(result.depth).all() and result.depth.max() <= 20
 
 
 def test_gray_stacks_and_others(folder: Path) -> None:

@@ -14,7 +14,7 @@ from focalsweep.evaluation.figures import Scene, comparison
 from focalsweep.model.aggregation import CENTRE, NEIGHBOURS
 from focalsweep.model.papernet import PaperNet
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.paper import planes_over
+from focalsweep.paper import planes_over, within_blur
 from focalsweep.pipeline import planes_in_sight
 from focalsweep.results.result import Array
 from focalsweep.sweep.argmin import find_minimum
@@ -134,7 +134,7 @@ def plot_offsets(network: PaperNet, stack: FocalStack, pixels: Sequence[Pixel] =
 
     hooks = [head.register_forward_hook(keeper(name)) for name, head in heads.items()]
     try:
-        planes = planes_over(planes_in_sight(stack)[0])
+        planes = within_blur(stack, planes_over(planes_in_sight(stack)[0]))
         picture = linear_to_srgb(stack.images[int(stack.focus_distances.argmax())])[None].expand(-1, 3, -1, -1)
         network(picture.float(), _volume(stack, planes, PaperCost())[None])
     finally:
