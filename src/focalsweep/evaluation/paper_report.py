@@ -19,10 +19,10 @@ ON_NYU = (
     "--run DefocusNet=runs/defocusnet-nyu --run AiFDepthNet=runs/aifdepthnet-nyu"
 )
 ABLATION = (
-    '--run PaperNet=runs/paper --run "PaperNet, normalisation alone=runs/paper-without-outlier-removal" '
-    '--run "PaperNet, outlier removal alone=runs/paper-without-normalisation" '
-    '--run "PaperNet, neither=runs/paper-without-both" '
-    '--run "PaperNet, without neighbours=runs/paper-without-neighbours"'
+    '--run PaperNet=runs/paper --run "PaperNet, normalisation alone=runs/paper-no-outlier-removal" '
+    '--run "PaperNet, outlier removal alone=runs/paper-no-normalisation" '
+    '--run "PaperNet, neither=runs/paper-no-outlier-removal-no-normalisation" '
+    '--run "PaperNet, without neighbours=runs/paper-no-neighbours"'
 )
 SPLIT = (
     "--run PaperNet=runs/paper-focus-split --run SweepNet=runs/sweepnet-focus-split "
