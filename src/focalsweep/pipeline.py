@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import platform
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from focalsweep.model.sweepnet import STRIDE, SweepNet, prediction_from_position
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.thin_lens import image_distance
+from focalsweep.paper import paper_depth, planes_over
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.sweep import graphs
 from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
@@ -24,6 +24,7 @@ from focalsweep.sweep.calibration import find_range
 from focalsweep.sweep.colour import in_strongest_colour, project, strongest_colour
 from focalsweep.sweep.costs import ReblurCost
 from focalsweep.sweep.full_size import blend_frames, working_scale
+from focalsweep.sweep.tiles import cut_axis
 from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import (
     Progress,
@@ -165,19 +166,13 @@ def _tile_px(size: tuple[int, int], plane_count: int, memory: int | None) -> int
 
 
 def _cuts(length: int, tile_px: int) -> list[tuple[slice, slice]]:
-    """An axis cut into cores, each with the area around it that the network sees.
-
-    Areas begin at multiples of the network's stride, so that its coarse pixels are the same in all tiles.
-    """
-    count = max(1, round(length / tile_px))
-    borders = [*(STRIDE * round(i * length / count / STRIDE) for i in range(count)), length]
-    return [
-        (slice(start, stop), slice(max(0, start - NETWORK_HALO_PX), min(length, stop + NETWORK_HALO_PX)))
-        for start, stop in itertools.pairwise(borders)
-    ]
+    """An axis cut into cores, each with the area around it that the network sees."""
+    return cut_axis(length, tile_px, NETWORK_HALO_PX, STRIDE)
 
 
-METHODS: dict[str, Method] = {"argmin": argmin_depth, "sweep": network_depth, **baselines.METHODS}
+METHODS: dict[str, Method] = {
+    "argmin": argmin_depth, "sweep": network_depth, "paper": paper_depth, **baselines.METHODS
+}  # fmt: skip
 """What `estimate_depth` knows by name: (batched stack, planes, memory=, progress=) -> DepthPrediction."""
 
 
@@ -197,8 +192,9 @@ def estimate_depth(
     Args:
         stack: frames in linear light with their camera; a batch gives batched arrays.
         method: "sweep", what the shipped network makes of the re-blur cost (surfaces without texture too); "argmin",
-            the lowest cost alone; or a rival: "focus_measure", "suwajanakorn", and with weights that you trained (see
-            `focalsweep.baselines.networks`) "ddff", "defocusnet", "aifdepthnet", "aifdepthnet-aif".
+            the lowest cost alone; "paper", the paper's network on its own cost and planes; or a rival: "focus_measure",
+            "suwajanakorn", and with weights that you trained (see `focalsweep.baselines.networks`) "ddff",
+            "defocusnet", "aifdepthnet", "aifdepthnet-aif".
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         memory: bytes that sweep and network may use beside their input and output, by smaller tiles; None is about
             1.5 GB on a CPU.
@@ -266,6 +262,8 @@ def estimate_as_it_is(
     """
     if method not in METHODS:
         raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
+    if method == "paper":
+        planes = planes_over(planes)
     start = time.perf_counter()
     with torch.no_grad():
         batch = stack.as_batch()

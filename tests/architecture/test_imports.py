@@ -16,7 +16,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"types"},
     {"optics"},
     {"sweep", "model"},
-    {"photos", "results", "synthesis", "baselines"},
+    {"photos", "results", "synthesis", "baselines", "paper"},
     {"datasets"},  # read with photos, rendered with synthesis
     {"pipeline"},
     {"from_photos"},

@@ -62,7 +62,8 @@ class DDFF(nn.Module):
         if frames != self.frames:
             raise FrameCountError(
                 f"DDFF reads stacks of {self.frames} frames, as it was trained, but this one has {frames}: "
-                "take as many frames, or train with network_options.frames"
+                "take as many frames, or train with network_options.frames",
+                note=f"reads stacks of {self.frames} frames alone, as it was trained",
             )
         x = pad_to_multiple(pictures.flatten(0, 1) - 0.5, STRIDE)
         kept = []

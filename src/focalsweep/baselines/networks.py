@@ -21,6 +21,7 @@ from focalsweep.baselines.aifdepthnet import AiFDepthNet
 from focalsweep.baselines.ddff import DDFF
 from focalsweep.baselines.defocusnet import DefocusNet
 from focalsweep.baselines.protocol import Answer, near_to_far, unsure
+from focalsweep.model.weights import fill
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 VARIABLE = "FOCALSWEEP_WEIGHTS"
@@ -57,17 +58,7 @@ def load(name: str, path: str | Path, device: torch.device | str = "cpu") -> nn.
         raise FileNotFoundError(f"{path} does not exist: give weights of {name}, or {_recipe(name)}")
     state, options = _read_safetensors(path) if path.suffix == ".safetensors" else _read_checkpoint(path, name)
     network = build(name, **options)
-    wanted = network.state_dict()
-    for key in sorted(set(state) ^ set(wanted)):
-        problem = "has no" if key in wanted else "has unknown"
-        raise ValueError(f"{path} {problem} weights {key!r}: it is of another network than {name}")
-    for key, value in wanted.items():
-        if state[key].shape != value.shape:
-            raise ValueError(
-                f"{path}: weights {key!r} have the shape {tuple(state[key].shape)}, {name} {tuple(value.shape)}: "
-                "it was built with other network_options"
-            )
-    network.load_state_dict(state)
+    fill(network, state, path, f"it is of another network than {name}, or of other network_options")
     return network.eval().requires_grad_(False).to(device)
 
 

@@ -18,7 +18,16 @@ NEAREST = 1e-3  # metres: networks may say less than nothing
 
 
 class FrameCountError(ValueError):
-    """A method that reads stacks of one number of frames was given another: a table has no figure there."""
+    """A method that reads stacks of one number of frames was given another: a table has no figure there.
+
+    Args:
+        words: the sentence for whoever asked for depth.
+        note: for below a table, the same for every stack that the method cannot read; the sentence by default.
+    """
+
+    def __init__(self, words: str, note: str = "") -> None:
+        super().__init__(words)
+        self.note = note or words
 
 
 class Baseline(Protocol):

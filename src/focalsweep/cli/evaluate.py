@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
-from focalsweep.cli.methods import method_of, method_of_run
-from focalsweep.evaluation import generated, robustness, stacks
+from focalsweep.cli.methods import method_of
+from focalsweep.cli.runs import methods_of_runs
+from focalsweep.evaluation import generated, real, robustness, runtime, stacks
 from focalsweep.evaluation.environment import describe
+from focalsweep.evaluation.seeds import over_seeds
 
 ON_GENERATED: dict[str, Callable[..., dict[str, Any]]] = {
     "generator": generated.evaluate_generator,
@@ -23,42 +25,61 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "defocusnet": stacks.evaluate_defocusnet,
     "focus-split": stacks.evaluate_focus_split,
     "nyu": stacks.evaluate_nyu,
+    "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
 }
+OTHERS: dict[str, tuple[str, ...]] = {"runtime": runtime.NAMES, "real": real.NAMES}
+METHODS = ("argmin", "argmin-paper", "sweep")
 
 
 def run_protocol(
     protocol: str,
-    methods: list[str],
-    checkpoints: list[Path],
+    methods: list[str] | None,
+    runs: list[str],
     textures: Path | None,
     data: Path | None,
     device: torch.device,
     quick: bool,
     say: Callable[[str], None],
+    pictures: Path | None = None,
 ) -> dict[str, Any]:
     """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
 
-    A network that several runs trained is told apart by their folders.
+    Without methods those of the protocol are taken. `pictures` is a folder for those that a protocol makes.
+    `runs` are folders, or NAME=FOLDER. Runs that differ in their seed alone share a row, see `methods_of_runs`; what
+    each of them had is kept in "rows_of_runs".
     """
-    if protocol not in ON_GENERATED | ON_STACKS:
-        names = ", ".join(ON_GENERATED | ON_STACKS)
-        raise ValueError(f"no protocol is called {protocol!r}: it is one of {names}")
-    if protocol in ON_STACKS and data is None:
-        raise ValueError(f"the protocol {protocol} measures on a dataset: give its folder with --data")
-    compared = {name: method_of(name, device) for name in methods}
-    trained = {}
-    for folder in checkpoints:
-        name, method, about = method_of_run(folder, device)
-        if name in compared:
-            name = f"{name}, {folder}"
-        compared[name], trained[name] = method, about
+    known = (*ON_GENERATED, *ON_STACKS, *OTHERS)
+    if protocol not in known:
+        raise ValueError(f"no protocol is called {protocol!r}: it is one of {', '.join(known)}")
     share = 0.1 if quick else 1.0
-    about = {"quick": quick, "trained": trained}
+    if (protocol in ON_STACKS or protocol == "real") and data is None:
+        raise ValueError(f"the protocol {protocol} measures on a dataset: give its folder with --data")
+    if protocol in OTHERS:
+        if runs:
+            raise ValueError(f"the protocol {protocol} takes methods by name alone: leave out --run")
+        names = list(OTHERS[protocol]) if methods is None else methods
+        if protocol == "runtime":
+            result = runtime.evaluate_runtime(names, device, say, share)
+        else:
+            assert data is not None
+            result = real.evaluate_real(names, data, pictures, device, say, share)
+        return {**describe(device, generated.SEED), "quick": quick, **result}
+    compared = {name: method_of(name, device) for name in (METHODS if methods is None else methods)}
+    trained = methods_of_runs(runs, compared, device)
+    compared |= trained.methods
+    about = {"quick": quick, "trained": trained.about}
     with torch.no_grad():
         if protocol in ON_STACKS:
             result = ON_STACKS[protocol](compared, data, device, say, share)
         else:
-            readers = {name: method.read for name, method in compared.items()}
+            readers = {name: method.read_refitted for name, method in compared.items()}
             result = ON_GENERATED[protocol](readers, str(textures or ""), device, say, share)
             about["textures"] = "procedural and pictures" if textures else "procedural"
+    if trained.groups:
+        joined = over_seeds(result["rows"], trained.groups)
+        result |= {"rows": joined, "rows_of_runs": result["rows"], "groups": trained.groups}
+        if "by_depth" in result:
+            result["by_depth"] = over_seeds(result["by_depth"], trained.groups)
+        if "spread" in result:
+            result["spread"] = generated.spread_over_cameras(joined)
     return {**describe(device, generated.SEED), **about, **result}

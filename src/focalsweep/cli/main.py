@@ -12,6 +12,7 @@ from rich.table import Table
 
 from focalsweep.cli import photos, web
 from focalsweep.cli.console import console, find_device, say_error, say_note, write_record
+from focalsweep.cli.figures import figure
 from focalsweep.cli.render import render
 from focalsweep.failures import FAILURES, sentence
 
@@ -26,7 +27,7 @@ app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, photos.batch, photos.demo, web.web, render):
+for command in (photos.depth, photos.inspect, photos.batch, photos.demo, web.web, render, figure):
     app.command()(command)
 
 
@@ -45,6 +46,10 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the dataset, where the config asks for one (configs/paper-*.toml).")
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="In place of the config's: other first weights, and data in another order."),
+    ] = None,
 ) -> None:
     """Train a network on scenes that are generated as it goes, or on a dataset.
 
@@ -60,6 +65,7 @@ def train(
         time_limit_minutes=time_limit,
         textures=textures,
         data=data,
+        seed=seed,
         console=console,
     )
     print(outcome.checkpoint)
@@ -68,13 +74,25 @@ def train(
 @app.command()
 def evaluate(
     protocol: Annotated[
-        str, typer.Argument(help="generator, stack-size, cameras; with --data defocusnet, focus-split, nyu.")
+        str,
+        typer.Argument(
+            help="generator, stack-size, cameras, robustness, runtime; with --data defocusnet, focus-split, nyu, "
+            "nyu-trained, real."
+        ),
     ],
     methods: Annotated[
-        str, typer.Option(help="Names with commas between: argmin-paper; argmin, sweep, also with -fixed, -sampled.")
-    ] = "argmin,argmin-paper,sweep",
+        str | None,
+        typer.Option(
+            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled; rivals, "
+            "such as focus_measure. By default those that the protocol is about."
+        ),
+    ] = None,
     run: Annotated[
-        list[Path] | None, typer.Option(help="Folder of a training run whose network is measured too; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Folder of a training run whose network is measured too, or NAME=FOLDER; may be repeated. Runs of one "
+            "name whose seeds differ are one row, with its spread."
+        ),
     ] = None,
     textures: Annotated[
         Path | None, typer.Option(help="Folder of pictures whose held-out ones join the procedural textures.")
@@ -95,8 +113,11 @@ def evaluate(
     from focalsweep.cli.evaluate import run_protocol
     from focalsweep.evaluation.tables import write_tables
 
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    record = run_protocol(protocol, names, run or [], textures, data, find_device(device), quick, console.print)
+    names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    pictures = output.with_suffix("") if output else None
+    record = run_protocol(
+        protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures
+    )
     write_record(record, output)
     if output and "table" in record:
         for path in write_tables(record, output):

@@ -31,8 +31,9 @@ def _one_of(*values: str) -> Callable[[], list[str]]:
 Method = Annotated[
     str,
     typer.Option(
-        help="sweep: the network reads the sweep; argmin: the lowest cost alone.",
-        autocompletion=_one_of("sweep", "argmin"),
+        help="sweep: the network reads the sweep; argmin: the lowest cost alone; paper: the paper's network on its own "
+        "cost; or a rival, such as focus_measure.",
+        autocompletion=_one_of("sweep", "argmin", "paper", "focus_measure", "suwajanakorn"),
     ),
 ]
 Device = Annotated[

@@ -77,7 +77,12 @@ class _Scales:
 
 
 def comparison(
-    scenes: Sequence[Scene], *, title: str = "", largest_error: float | None = None, width_px: int = DESIGN_WIDTH_PX
+    scenes: Sequence[Scene],
+    *,
+    title: str = "",
+    largest_error: float | None = None,
+    width_px: int = DESIGN_WIDTH_PX,
+    relative: bool = False,
 ) -> bytes:
     """A PNG: a row for each scene with its frames, the truth and every method's depth; below these their errors.
 
@@ -89,6 +94,7 @@ def comparison(
         title: the first line.
         largest_error: the end of the scale of errors, 0.1 for 10 %; a round number that spans 95 % of them by default.
         width_px: of the picture; text grows with it.
+        relative: depth has no unit, so that the scale says near and far.
     """
     columns = {(tuple(scene.frames), tuple(scene.depths), scene.truth is None) for scene in scenes}
     if len(columns) != 1:
@@ -112,7 +118,7 @@ def comparison(
     y += deepest * 1.25 * CAPTION_SIZE + 6
     for scene in scenes:
         y = _lay_scene(sheet, scene, scales, lefts, cell, y) + GAP
-    bottom = _lay_scales(sheet, scales, y + GAP, with_errors=first.truth is not None)
+    bottom = _lay_scales(sheet, scales, y + GAP, with_errors=first.truth is not None, relative=relative)
     return sheet.png(bottom + MARGIN)
 
 
@@ -162,10 +168,11 @@ def _lay_scene(sheet: Sheet, scene: Scene, scales: _Scales, lefts: list[float], 
     return y
 
 
-def _lay_scales(sheet: Sheet, scales: _Scales, top: float, with_errors: bool) -> float:
+def _lay_scales(sheet: Sheet, scales: _Scales, top: float, with_errors: bool, relative: bool) -> float:
     half = (DESIGN_WIDTH_PX - 2 * MARGIN - 2 * GAP) / 2
     end = scales.largest_error
-    bars = [("Depth", scales.depth, depth_ticks(scales.near, scales.far))]
+    depths = [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(scales.near, scales.far)
+    bars = [("Depth", scales.depth, depths)]
     if with_errors:
         ticks = [(0.0, "0"), (1.0, f"{100 * end:g} % and more"), (0.5, f"{50 * end:g} %")]
         bars.append(("Error relative to the truth", scales.error, ticks))

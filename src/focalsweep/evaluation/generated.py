@@ -1,13 +1,14 @@
 """Protocols on generated scenes that no training saw: other seeds, other textures.
 
 `generator`: 200 stacks of 2, 3, 5 and 8 frames at two noise levels, errors also by blur and by texture.
-`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 7).
+`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 10).
 `cameras`: the same scenes through ten lenses from a phone's to a portrait lens's.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,8 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation.methods import Reader
-from focalsweep.evaluation.metrics import ErrorSums, error_sums
+from focalsweep.evaluation.metrics import ErrorSums, error_sums, figures_of
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.argmin import focused_picture
 from focalsweep.sweep.volume import plane_position
@@ -64,7 +66,8 @@ def evaluate_generator(
 ) -> dict[str, Any]:
     """Every method on the same stacks; `share` below 1 takes fewer of them."""
     frame_counts = frame_counts or FRAMES
-    sums: dict[tuple[str, ...], ErrorSums] = defaultdict(ErrorSums)
+    sums: dict[tuple[str, str], ErrorSums] = defaultdict(ErrorSums)
+    notes: dict[tuple[str, str], str] = {}
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
     for frames in frame_counts:
         for noise in NOISE:
@@ -78,16 +81,36 @@ def evaluate_generator(
             )
             for sample in _samples(config, stacks, device):
                 groups = {**_by_blur(sample), **_by_texture(sample, noise)}
+                whole_groups = ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}")
                 for name, reader in readers.items():
-                    depth, truth = limited(reader(sample), sample)
+                    try:
+                        depth, truth = limited(reader(sample), sample)
+                    except FrameCountError as error:  # a mean over what is left would not be that of the others
+                        for group in (*whole_groups, *groups):
+                            sums[name, group] += ErrorSums()
+                            notes[name, group] = error.note
+                        continue
                     whole = error_sums(depth, truth)
-                    for group in ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}"):
+                    for group in whole_groups:
                         sums[name, group] += whole
                     for group, pixels in groups.items():
                         sums[name, group] += error_sums(depth, truth, pixels)
             say(f"{frames} frames, noise {noise:g}: done")
-    rows = [{"method": name, "group": group, **total.means()} for (name, group), total in sums.items()]
-    return {"protocol": protocol, "stacks": stacks * len(frame_counts) * len(NOISE), "rows": rows}
+    rows = [
+        {"method": name, "group": group, **_frames_and_noise(group), **figures_of(total, notes.get((name, group)))}
+        for (name, group), total in sums.items()
+    ]
+    count = stacks * len(frame_counts) * len(NOISE)
+    if protocol == "generator":
+        return {"protocol": protocol, "stacks": count, "rows": rows}
+    table = {"columns": ["abs_rel"], "across": "frames", "sections": [], "where": {"noise": "both"}}
+    return {"protocol": protocol, "stacks": count, "rows": rows, "table": table}
+
+
+def _frames_and_noise(group: str) -> dict[str, str]:
+    """Of a group of stacks with one number of frames: that, and the noise, for a table with frames across."""
+    frames, _, noise = group.removeprefix("F=").partition(", noise ")
+    return {"frames": frames, "noise": noise or "both"} if group.startswith("F=") else {}
 
 
 def evaluate_cameras(
@@ -104,24 +127,33 @@ def evaluate_cameras(
             texture_folder=textures,
         )  # fmt: skip
         sums: dict[str, ErrorSums] = defaultdict(ErrorSums)
+        notes: dict[str, str] = {}
         blur: list[float] = []
         for sample in _samples(config, scenes, device):
             blur += _blur_px(sample).tolist()
             for name, reader in readers.items():
-                sums[name] += error_sums(*limited(reader(sample), sample))
+                try:
+                    sums[name] += error_sums(*limited(reader(sample), sample))
+                except FrameCountError as error:
+                    sums[name] += ErrorSums()
+                    notes[name] = error.note
         settings = {"focal_length_mm": focal_length_mm, "f_number": f_number, "nearest": nearest}
         for name, total in sums.items():
             mean_blur_px = sum(blur) / len(blur)
-            rows.append({"method": name, "camera": camera, **settings, "blur_px": mean_blur_px, **total.means()})
-        say(f"{camera}: " + ", ".join(f"{name} {total.means()['abs_rel']:.4f}" for name, total in sums.items()))
-    return {"protocol": "cameras", "scenes": scenes, "rows": rows, "spread": _spread(rows)}
+            figures = figures_of(total, notes.get(name))
+            rows.append({"method": name, "camera": camera, **settings, "blur_px": mean_blur_px, **figures})
+        errors = {name: total.means().get("abs_rel", math.nan) for name, total in sums.items()}
+        say(f"{camera}: " + ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
+    return {"protocol": "cameras", "scenes": scenes, "rows": rows, "spread": spread_over_cameras(rows)}
 
 
-def _spread(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def spread_over_cameras(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """By method: the mean AbsRel over cameras and the largest deviation from it, relative."""
     spread = {}
     for name in dict.fromkeys(row["method"] for row in rows):
         errors = [row["abs_rel"] for row in rows if row["method"] == name]
+        if None in errors:
+            continue
         mean = sum(errors) / len(errors)
         spread[name] = {"mean_abs_rel": mean, "largest_deviation": max(abs(e - mean) for e in errors) / mean}
     return spread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -24,6 +24,7 @@ class Method:
         read: what it makes of a batch with planes.
         planes: those it takes where a protocol gives none: for a stack (not batched).
         displayed: whether it works on display-encoded values, as the paper's cost does, and not on light.
+        refit: the planes it takes in place of those of a protocol, where it was trained on planes of one kind only.
         read_windows: the same for square windows of one stack, whose costs are those of the whole picture: N h w. The
             paper measures so on NYU; without it the whole picture is read, and cut afterwards.
     """
@@ -31,4 +32,9 @@ class Method:
     read: Reader
     planes: Callable[[FocalStack], DepthGrid]
     displayed: bool = False
+    refit: Callable[[DepthGrid], DepthGrid] | None = None
     read_windows: Callable[[Sample, Windows, int], Tensor] | None = None
+
+    def read_refitted(self, sample: Sample) -> Tensor:
+        """`read` with planes over the sample's range."""
+        return self.read(replace(sample, planes=self.refit(sample.planes)) if self.refit else sample)

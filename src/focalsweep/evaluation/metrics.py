@@ -99,6 +99,11 @@ class PictureSums(Sums):
         return {**averages, "pixels": self.pixels, "pictures": self.pictures}
 
 
+def figures_of(sums: ErrorSums | PictureSums, note: str | None = None) -> dict[str, Any]:
+    """The means for a row; null with the note where a method had to leave some of it out, so that no figure is fair."""
+    return sums.means() if note is None else {**dict.fromkeys(METRICS), "note": note}
+
+
 def error_sums(depth: Tensor, truth: Tensor, counted: Tensor | None = None) -> ErrorSums:
     """Of the pixels `counted` (all by default) whose truth is known: positive and finite.
 
@@ -253,6 +258,7 @@ class Scoreboard:
             "per_picture": per_picture, "rescalings": tuple(rescalings), "bands": tuple(bands), "farthest": farthest
         }  # fmt: skip
         self.sums: dict[tuple[str, str, str], ErrorSums | PictureSums] = {}
+        self.notes: dict[str, str] = {}
 
     def add(
         self,
@@ -271,6 +277,12 @@ class Scoreboard:
             for group, mask in masks.items():
                 self._count((method, group, how), measure(fitted, truth, known & mask))
 
+    def refuse(self, method: str, note: str) -> None:
+        """A method that cannot read some stack: its rows have the note and no figures."""
+        self.notes[method] = note
+        for how in self.settings["rescalings"]:
+            self._count((method, "all", how), PictureSums() if self.settings["per_picture"] else ErrorSums())
+
     def _count(self, key: tuple[str, str, str], more: Any) -> None:
         self.sums[key] = self.sums[key] + more if key in self.sums else more
 
@@ -280,12 +292,13 @@ class Scoreboard:
         total = Scoreboard(**self.settings)
         for key, sums in itertools.chain(self.sums.items(), other.sums.items()):
             total._count(key, sums)
+        total.notes = {**self.notes, **other.notes}
         return total
 
     def rows(self) -> list[dict[str, Any]]:
         """A row of errors for every method, group and rescaling, for a result file."""
         return [
-            {"method": method, "group": group, "rescaling": how, **sums.means()}
+            {"method": method, "group": group, "rescaling": how, **figures_of(sums, self.notes.get(method))}
             for (method, group, how), sums in self.sums.items()
         ]
 

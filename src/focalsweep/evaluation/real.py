@@ -1,17 +1,31 @@
 """Real stacks without true depth: where a textured pixel is sharpest in a frame, its depth should be that frame's.
 
-An independent check: sharpness is a plain focus measure (energy of the Laplacian), which the sweep does not use.
+An independent check: sharpness is a plain focus measure (energy of the Laplacian), which the sweep does not use. The
+method "focus_measure" does use one: it is judged by its like here, and pictures tell more of it than the figure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from focalsweep.baselines.protocol import FrameCountError
+from focalsweep.evaluation.figures import Scene, comparison
+from focalsweep.from_photos import depth_from_photos
+from focalsweep.photos.reading import open_photos
+from focalsweep.pipeline import estimate_as_it_is
 from focalsweep.sweep.costs import gaussian_blur
-from focalsweep.types import FocalStack
+from focalsweep.types import DepthGrid, FocalStack
 
+NAMES = ("sweep", "focus_measure", "suwajanakorn")
+LONGER_PX = 640  # all methods work at this size: rivals that read a picture whole take minutes for more
+QUICK_PX = 256
 WINDOW_SIGMA_PX = 3.0
 STRONG = 0.7  # quantile of sharpness above which a pixel counts as textured
 CLEAR = 1.5  # the peak stands this many times above the median frame
@@ -54,3 +68,79 @@ def sharpness_agreement(
         "median_spacings": float((error / spacing).median()),
         "within_half_a_spacing": float((error < spacing / 2).float().mean()),
     }
+
+
+def evaluate_real(
+    names: list[str],
+    folder: Path,
+    pictures: Path | None,
+    device: torch.device,
+    say: Callable[[str], None],
+    share: float = 1.0,
+) -> dict[str, Any]:
+    """Methods of `estimate_depth` on every stack of a folder of stacks: agreement with sharpness, and pictures.
+
+    Photos are aligned and their range found once, so that all methods see the same pixels and planes. Stacks without
+    focus distances give relative depth: its error is told in frame spacings alone.
+
+    Args:
+        names: of methods.
+        folder: holds a folder for each stack.
+        pictures: a folder that receives a sheet of each stack, its photos and every method's depth; None for none.
+        device: where to work.
+        say: told of progress.
+        share: below 1 the pictures are smaller.
+    """
+    stacks = sorted(path for path in folder.iterdir() if path.is_dir())
+    if not stacks:
+        raise FileNotFoundError(f"{folder} has no folders: give a folder with a folder of photos for each stack")
+    rows = []
+    for path in stacks:
+        stack, planes, relative = _aligned(path, device, LONGER_PX if share >= 1 else QUICK_PX)
+        depths: dict[str, Any] = {}
+        for name in names:
+            row = {"stack": path.name, "method": name, "frames": stack.frame_count, "relative": relative}
+            row |= {"width": stack.size[1], "height": stack.size[0]}
+            try:
+                result = estimate_as_it_is(stack, name, planes, "the photos", blend=True)
+            except FrameCountError as error:
+                rows.append({**row, **dict.fromkeys(AGREEMENT), "note": error.note})
+                continue
+            depths[name] = result.depth
+            agreement = sharpness_agreement(stack.to("cpu"), torch.from_numpy(result.depth))
+            if relative:
+                agreement.pop("median_dioptres", None)
+            rows.append({**row, "seconds": result.record["seconds"]["depth"], **agreement})
+        if pictures:
+            pictures.mkdir(parents=True, exist_ok=True)
+            (pictures / f"{path.name}.png").write_bytes(_sheet(path.name, stack, depths, relative))
+        say(f"{path.name}: {', '.join(depths)}")
+    columns = ["median_spacings", "median_dioptres", "within_half_a_spacing", "seconds"]
+    return {"protocol": "real", "rows": rows, "table": {"columns": columns, "sections": ["stack"]}}
+
+
+AGREEMENT = ("median_spacings", "median_dioptres", "within_half_a_spacing")
+
+
+def _aligned(folder: Path, device: torch.device, longer_px: int) -> tuple[FocalStack, DepthGrid, bool]:
+    """The registered stack at a size for all methods, the planes over what it shows, and whether it has no metres."""
+    try:
+        photos = open_photos(folder)
+    except ValueError:
+        photos = open_photos(folder, relative=True)
+    result, stack = depth_from_photos(photos, device=device)
+    scale = longer_px / max(stack.size)
+    stack = stack.resized(scale) if scale < 1 else stack
+    return stack.to(device), result.planes, photos.relative
+
+
+def _sheet(title: str, stack: FocalStack, depths: dict[str, Any], relative: bool) -> bytes:
+    """The first and the last photo, then the depth of every method, on one scale."""
+    frames = {}
+    for words, frame in (
+        ("Focused nearest", stack.focus_distances.argmin()),
+        ("farthest", stack.focus_distances.argmax()),
+    ):
+        frames[words] = np.moveaxis(stack.images[int(frame)].float().cpu().numpy(), 0, -1)
+    unit = " (relative depth: no metres)" if relative else ""
+    return comparison([Scene(frames, depths)], title=f"{title}{unit}", relative=relative)

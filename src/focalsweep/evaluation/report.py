@@ -1,7 +1,8 @@
 """Tables in the documents, made from the JSON files that runs wrote: python -m focalsweep.evaluation.report
 
 Run in a checkout. Every block between `<!-- table NAME -->` and `<!-- end -->` is replaced. NAME is one of TABLES, or a
-result file that describes its own table (see `tables`).
+result file that describes its own table (see `tables`); one that is still to be run is replaced by its command. Between
+`<!-- figure NAME: WORDS -->` and `<!-- end -->` goes docs/NAME.png, or the command that draws it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from focalsweep.evaluation import paper_report
 from focalsweep.evaluation.tables import markdown_table, table_of
 
 RESULTS = Path("benchmarks/results")
-DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md", "docs/paper.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/physics.md",
+    "docs/speed.md",
+    "docs/network.md",
+    "docs/photos.md",
+    "docs/paper.md",
+    "docs/baselines.md",
+)
 Record = dict[str, Any]
 
 
@@ -207,11 +217,23 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "layered": layered_table,
     "real-pairs": real_pairs_table,
     "large-photos": large_photos_table,
+    "in-domain": paper_report.in_domain_table,
+    "ratios": paper_report.ratio_table,
+    "robustness": paper_report.robustness_tables,
+    "papernet-packed": paper_report.packing_table,
 }
 
 
-def fill(text: str, records: dict[str, Record]) -> str:
-    """The document with every table made anew."""
+def fill(text: str, records: dict[str, Record], root: Path = Path()) -> str:
+    """The document with every table made anew, and every figure that is in docs/ under `root`."""
+
+    def picture(match: re.Match[str]) -> str:
+        name, words = match[1], match[2]
+        if name not in paper_report.FIGURES:
+            raise ValueError(f"no figure is called {name!r}: it is one of {', '.join(paper_report.FIGURES)}")
+        drawn = (root / "docs" / f"{name}.png").is_file()
+        shown = f"![{words}]({name}.png)" if drawn else paper_report.to_be_drawn(name)
+        return f"<!-- figure {name}: {words} -->\n{shown}\n<!-- end -->"
 
     def replace(match: re.Match[str]) -> str:
         name = match[1]
@@ -219,11 +241,14 @@ def fill(text: str, records: dict[str, Record]) -> str:
             table = TABLES[name](records)
         elif "table" in records.get(name, {}):
             table = table_of(records[name]).markdown()
+        elif name in paper_report.PENDING and name not in records:
+            table = paper_report.to_be_run(name)
         else:
             described = [key for key, record in records.items() if "table" in record]
             raise ValueError(f"no table is called {name!r}: it is one of {', '.join([*TABLES, *described])}")
         return f"<!-- table {name} -->\n{table}\n<!-- end -->"
 
+    text = re.sub(r"<!-- figure (\w+): (.*?) -->.*?<!-- end -->", picture, text, flags=re.DOTALL)
     return re.sub(r"<!-- table ([\w-]+) -->.*?<!-- end -->", replace, text, flags=re.DOTALL)
 
 

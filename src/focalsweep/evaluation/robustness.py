@@ -22,7 +22,7 @@ from torch import Tensor
 from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation.generated import DATA, SEED, Say, limited
 from focalsweep.evaluation.methods import Reader
-from focalsweep.evaluation.metrics import ErrorSums, error_sums
+from focalsweep.evaluation.metrics import ErrorSums, error_sums, figures_of
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.sweep.deconvolution import fast_length, pad_periodic
 from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
@@ -93,7 +93,7 @@ def evaluate_robustness(
 ) -> dict[str, Any]:
     """Every method at every level of every factor; `share` below 1 takes fewer stacks.
 
-    A method that reads another number of frames has a row with a note in place of figures.
+    A method that reads another number of frames has a row with a note and null in place of figures.
     """
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
     sums: dict[tuple[str, float | str, str], ErrorSums] = defaultdict(ErrorSums)
@@ -104,7 +104,7 @@ def evaluate_robustness(
             try:
                 sums[factor, level, name] += error_sums(*limited(reader(sample), sample))
             except FrameCountError as error:
-                notes[factor, level, name] = str(error)
+                notes[factor, level, name] = error.note
                 sums[factor, level, name] += ErrorSums()
 
     after = {name: FACTORS[name] for name in factors if FACTORS[name].flaw}
@@ -123,8 +123,7 @@ def evaluate_robustness(
                 count(name, level, spoiled(sample, Flaws(), seed=step))
         say(f"{name}: " + _ends(sums, name, factor, readers))
     rows = [
-        {"factor": factor, "level": level, "method": method, **total.means()}
-        | ({"note": notes[factor, level, method]} if (factor, level, method) in notes else {})
+        {"factor": factor, "level": level, "method": method, **figures_of(total, notes.get((factor, level, method)))}
         for (factor, level, method), total in sums.items()
     ]
     table = {"columns": [METRIC, "rmse", "delta_1.05", "delta_1.25"], "sections": ["factor", "level"]}
@@ -240,7 +239,7 @@ def plot_factor(record: Mapping[str, Any], factor: str, metric: str = METRIC) ->
     figure = Figure(figsize=(5.2, 3.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     for method in dict.fromkeys(row["method"] for row in rows):
-        found = {row["level"]: row[metric] for row in rows if row["method"] == method and metric in row}
+        found = {row["level"]: row[metric] for row in rows if row["method"] == method and row.get(metric) is not None}
         places = [levels.index(level) if named else level for level in found]
         axes.plot(places, list(found.values()), "o" if named else "o-", label=method, markersize=4)
     if named:

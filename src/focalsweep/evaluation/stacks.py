@@ -15,10 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.datasets.defocusnet import DefocusNet
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.datasets.source import as_displayed, with_frames
+from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.metrics import Scoreboard, over_processes
 from focalsweep.synthesis.sample import Sample
@@ -27,6 +29,7 @@ Say = Callable[[str], None]
 Methods = dict[str, Method]
 
 FARTHEST = 3.0  # metres: the datasets end there, and so do estimates
+BANDS = tuple(0.25 * k for k in range(13))  # of true depth, for a curve
 SCALES = (1.0, 3.0, 5.0, 7.0, 9.0)  # the paper's Table 2
 SPLIT_FRAMES = (1, 3)  # 0.15 and 0.7 m; training had 0.1, 0.3 and 1.5
 NYU_UNIT = "1/0.3 m"  # depths times 0.3
@@ -36,19 +39,21 @@ def evaluate_defocusnet(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """Errors of each picture, then their mean, at the paper's scales; depths beyond 3 m count as 3 m."""
-    boards = {scale: Scoreboard(per_picture=True) for scale in SCALES}
+    bands = BandErrors(BANDS)
+    boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         for scale, board in boards.items():
             scaled = replace(item, stack=item.stack.scaled(scale), depth=(item.depth * scale).clamp(max=FARTHEST))
-            _count(board, methods, scaled, device)
+            _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
         _tell(say, number, len(items))
     rows = [{"scale": f"{scale:g}", **row} for scale, board in boards.items() for row in _rows(board)]
     return {
         "protocol": "defocusnet",
         "stacks": len(items),
         "rows": rows,
-        "table": {"columns": ["rmse"], "across": "scale", "sections": []},
+        "by_depth": over_processes(bands).rows(),
+        "table": {"columns": ["rmse"], "across": "scale", "sections": ["rescaling"]},
         "anchors": [
             *_by_scale("PaperNet, outlier removal alone", 0.261, 0.415, 0.450, 0.463, 0.475),
             *_by_scale("PaperNet, normalisation alone", 0.232, 0.351, 0.377, 0.396, 0.422),
@@ -63,7 +68,7 @@ def evaluate_focus_split(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
-    board = Scoreboard(per_picture=True)
+    board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
@@ -72,8 +77,11 @@ def evaluate_focus_split(
         "protocol": "focus-split",
         "stacks": len(items),
         "rows": _rows(board),
-        "table": {"columns": ["rmse", "mae", "abs_rel"], "sections": []},
-        "anchors": [{"method": "PaperNet", "rmse": 0.242}, {"method": "DefocusNet", "rmse": 0.299}],
+        "table": {"columns": ["rmse", "mae", "abs_rel"], "sections": ["rescaling"]},
+        "anchors": [
+            {"method": "PaperNet", "rescaling": "raw", "rmse": 0.242},
+            {"method": "DefocusNet", "rescaling": "raw", "rmse": 0.299},
+        ],
     }
 
 
@@ -84,38 +92,33 @@ def evaluate_nyu(
     say: Say,
     share: float = 1.0,
     setup: NyuSetup | None = None,
+    protocol: str = "nyu",
 ) -> dict[str, Any]:
-    """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth."""
+    """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth.
+
+    `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind.
+    """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
+    bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
     items = _some(Nyu(folder, setup=setup, device=device), share)
     for number, item in enumerate(items):
         displayed = setup.light == "display"
-        _count(board, methods, item, device, windows=CROPS, displayed=displayed)
+        _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
         _tell(say, number, len(items))
     return {
-        "protocol": "nyu",
+        "protocol": protocol,
         "pictures": len(items),
         "light": setup.light,
         "psf": str(setup.psf),
         "rows": _rows(board),
+        "by_depth": over_processes(bands).rows(),
         "table": {
             "columns": ["mae", "rmse", "abs_rel", "sc_inv", "ssitrim"],
             "sections": ["rescaling"],
             "length_unit": NYU_UNIT,
         },
-        "anchors": [
-            _anchor("DDFF", "raw", 0.719, 0.773, 0.793, 0.199, 0.318),
-            _anchor("AiFDepthNet", "raw", 0.425, 0.491, 0.412, 0.319, 0.509),
-            _anchor("DefocusNet", "raw", 0.599, 0.621, 0.706, 0.213, 0.209),
-            _anchor("PaperNet", "raw", 0.139, 0.186, 0.181, 0.157, 0.209),
-            _anchor("DDFF", "median", 0.138, 0.313, 0.165, 0.199, 0.318),
-            _anchor("AiFDepthNet", "median", 0.239, 0.312, 0.276, 0.319, 0.509),
-            _anchor("DefocusNet", "median", 0.184, 0.322, 0.188, 0.213, 0.209),
-            _anchor("PaperNet", "median", 0.097, 0.141, 0.126, 0.157, 0.209),
-            _anchor("DefocusNet, trained on NYU", "raw", 0.016, 0.029, 0.018, 0.030, 0.033),
-            _anchor("PaperNet, trained on NYU", "raw", 0.032, 0.054, 0.034, 0.050, 0.062),
-        ],
+        "anchors": TRAINED_ON_NYU if protocol == "nyu-trained" else [*TRAINED_ELSEWHERE, *TRAINED_ON_NYU],
     }
 
 
@@ -141,22 +144,31 @@ def _count(
     device: torch.device,
     windows: Sequence[tuple[int, int]] | None = None,
     displayed: bool = False,
+    bands: BandErrors | None = None,
 ) -> None:
     """All methods on one stack. `displayed`: its values are display-encoded and stand as light."""
     stack, truth = item.stack.to(device), item.depth.to(device)[None]
+    known = truth if windows is None else _cut(truth, windows)
     for name, method in methods.items():
         sample = Sample(stack.as_batch(), method.planes(stack), truth)
         if displayed and method.displayed:
             sample = as_displayed(sample)
-        if windows is None:
-            depth, known = method.read(sample), truth
-        else:
-            known = _cut(truth, windows)
-            if method.read_windows:
-                depth = method.read_windows(sample, windows, CROP_PX)
-            else:
-                depth = _cut(method.read(sample), windows)
-        board.add(name, depth.clamp(max=FARTHEST), known)
+        try:
+            depth = _read(method, sample, windows).clamp(max=FARTHEST)
+        except FrameCountError as error:
+            board.refuse(name, error.note)
+            continue
+        board.add(name, depth, known)
+        if bands:
+            bands.add(name, depth, known)
+
+
+def _read(method: Method, sample: Sample, windows: Sequence[tuple[int, int]] | None) -> Tensor:
+    if windows is None:
+        return method.read(sample)
+    if method.read_windows:
+        return method.read_windows(sample, windows, CROP_PX)
+    return _cut(method.read(sample), windows)
 
 
 def _cut(maps: Tensor, windows: Sequence[tuple[int, int]]) -> Tensor:  # N 256 256
@@ -169,10 +181,27 @@ def _rows(board: Scoreboard) -> list[dict[str, Any]]:
 
 def _by_scale(method: str, *rmse: float) -> list[dict[str, Any]]:
     return [
-        {"method": method, "scale": f"{scale:g}", "rmse": value} for scale, value in zip(SCALES, rmse, strict=False)
+        {"method": method, "rescaling": "raw", "scale": f"{scale:g}", "rmse": value}
+        for scale, value in zip(SCALES, rmse, strict=False)
     ]
 
 
 def _anchor(method: str, rescaling: str, *figures: float) -> dict[str, Any]:
     names = ("mae", "rmse", "abs_rel", "sc_inv", "ssitrim")
     return {"method": method, "rescaling": rescaling, **dict(zip(names, figures, strict=True))}
+
+
+TRAINED_ELSEWHERE = [
+    _anchor("DDFF", "raw", 0.719, 0.773, 0.793, 0.199, 0.318),
+    _anchor("AiFDepthNet", "raw", 0.425, 0.491, 0.412, 0.319, 0.509),
+    _anchor("DefocusNet", "raw", 0.599, 0.621, 0.706, 0.213, 0.209),
+    _anchor("PaperNet", "raw", 0.139, 0.186, 0.181, 0.157, 0.209),
+    _anchor("DDFF", "median", 0.138, 0.313, 0.165, 0.199, 0.318),
+    _anchor("AiFDepthNet", "median", 0.239, 0.312, 0.276, 0.319, 0.509),
+    _anchor("DefocusNet", "median", 0.184, 0.322, 0.188, 0.213, 0.209),
+    _anchor("PaperNet", "median", 0.097, 0.141, 0.126, 0.157, 0.209),
+]
+TRAINED_ON_NYU = [
+    _anchor("DefocusNet, trained on NYU", "raw", 0.016, 0.029, 0.018, 0.030, 0.033),
+    _anchor("PaperNet, trained on NYU", "raw", 0.032, 0.054, 0.034, 0.050, 0.062),
+]

@@ -5,6 +5,9 @@ A protocol's result says itself how it is shown, and what stands beside it that 
     {"rows": [{"method": "sweep", "group": "all", "rescaling": "raw", "mae": 0.043, "rmse": 0.083}, ...],
      "table": {"columns": ["mae", "rmse"], "sections": ["rescaling"], "where": {"group": "all"}},
      "anchors": [{"method": "PaperNet", "rescaling": "raw", "mae": 0.139, "rmse": 0.186}]}
+
+A row over several training runs has "std": {"mae": 0.002}, shown as 0.043 ± 0.002. A row without figures has null in
+their place and a "note" that says why: a dash, and the note below the table.
 """
 
 from __future__ import annotations
@@ -47,6 +50,14 @@ COLUMNS = {
     "miscalibration": Column("miscalibration", "%", "lower", 1),
     "ece": Column("ECE", "%", "lower", 1),
     "seconds": Column("time", "s", "lower"),
+    "total_ms": Column("total", "ms", "lower", 1),
+    "sweep_ms": Column("sweep", "ms", "lower", 1),
+    "network_ms": Column("network or minimum", "ms", "lower", 1),
+    "million_parameters": Column("parameters", "M", "", 2),
+    "peak_mb": Column("peak memory", "MB", "lower", 0),
+    "median_spacings": Column("error", "frame spacings", "lower", 2),
+    "median_dioptres": Column("error", "dioptres", "lower"),
+    "within_half_a_spacing": Column("within half a spacing", "%", "higher", 1),
     "pixels": Column("pixels", digits=0),
     "pictures": Column("pictures", digits=0),
 }
@@ -96,6 +107,7 @@ class Table:
     sections: list[list[list[Cell]]]
     labels: int
     caption: str = ""
+    notes: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
         """A table of GitHub's Markdown: the best bold, the second underlined, what is not ours in italics."""
@@ -106,7 +118,8 @@ class Table:
             for row in section
         ]
         table = markdown_table([markdown_text(title) for title in self.header], rows)
-        return f"{markdown_text(self.caption)}\n\n{table}" if self.caption else table
+        parts = [markdown_text(self.caption), table, "  \n".join(markdown_text(note) for note in self.notes)]
+        return "\n\n".join(part for part in parts if part)
 
     def latex(self) -> str:
         """A tabular for the package booktabs, within a table where there is a caption."""
@@ -118,7 +131,9 @@ class Table:
             for row in section:
                 cells = (marks[cell.mark if cell.text else ""].format(latex_text(cell.text)) for cell in row)
                 lines.append(" & ".join(cells) + r" \\")
-        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines.append(r"\bottomrule")
+        lines += [rf"\multicolumn{{{len(self.header)}}}{{l}}{{{latex_text(note)}}} \\" for note in self.notes]
+        lines.append(r"\end{tabular}")
         if self.caption:
             caption = rf"\caption{{{latex_text(self.caption)}}}"
             lines = [r"\begin{table}[tb]", r"\centering", caption, *lines, r"\end{table}"]
@@ -157,6 +172,7 @@ def results_table(rows: Iterable[Row], layout: Layout, anchors: Iterable[Row] = 
     names = dict.fromkeys(_section(row, layout) for row in [*measured, *beside])
     shown = [k for k in range(len(layout.sections)) if len({name[k] for name in names}) > 1]
     sections = []
+    marks_of_notes: dict[str, str] = {}
     for name in names:
         ours, theirs = ([row for row in part if _section(row, layout) == name] for part in (measured, beside))
         body = [[Cell(str(row["method"]))] for row in ours]
@@ -165,7 +181,8 @@ def results_table(rows: Iterable[Row], layout: Layout, anchors: Iterable[Row] = 
         for key, column in columns.items():
             texts = [_number(row.get(key), column) for row in ours]
             marks = _ranks([row.get(key) for row in ours], texts, column.better)
-            cells = [Cell(text, mark) for text, mark in zip(texts, marks, strict=True)]
+            spreads = [_spread(row, key, column, marks_of_notes) for row in ours]
+            cells = [Cell(text + more, mark) for text, more, mark in zip(texts, spreads, marks, strict=True)]
             cells += [Cell(_number(row.get(key), column), "anchor") for row in theirs]
             for line, cell in zip(body, cells, strict=True):
                 line.append(cell)
@@ -173,7 +190,8 @@ def results_table(rows: Iterable[Row], layout: Layout, anchors: Iterable[Row] = 
             line[:0] = [Cell(name[k] if number == 0 else "") for k in shown]
         sections.append(body)
     header = [*(layout.sections[k] for k in shown), heading, *(column.title for column in columns.values())]
-    return Table(header, sections, len(shown) + 1, layout.caption)
+    notes = [f"{mark} {note}" for note, mark in marks_of_notes.items()]
+    return Table(header, sections, len(shown) + 1, layout.caption, notes)
 
 
 def write_tables(record: Mapping[str, Any], result: Path) -> list[Path]:
@@ -206,24 +224,38 @@ def _pivoted(rows: Iterable[Row], layout: Layout, metric: str) -> list[Row]:
     found: dict[Any, dict[str, Any]] = {}
     for row in rows:
         kept = {key: row[key] for key in (*layout.sections, "method", "source") if key in row and key != layout.across}
-        found.setdefault(tuple(kept.items()), kept)[str(row[layout.across])] = row.get(metric)
+        line, value = found.setdefault(tuple(kept.items()), kept), str(row[layout.across])
+        line[value] = row.get(metric)
+        line.setdefault("std", {})[value] = row.get("std", {}).get(metric)
+        line.setdefault("note", {})[value] = row.get("note")
     return list(found.values())
 
 
-def _number(value: float | None, column: Column) -> str:
+def _spread(row: Row, key: str, column: Column, marks: dict[str, str]) -> str:
+    """What follows a figure: its spread over runs; in place of one that cannot be, a dash and its note's mark."""
+    note = row.get("note")
+    note = note.get(key) if isinstance(note, Mapping) else note
+    if note and row.get(key) is None:
+        return "–" + marks.setdefault(note, "".join(RAISED[int(digit)] for digit in str(len(marks) + 1)))
+    std = row.get("std", {}).get(key)
+    return "" if std is None else f" ± {_number(std, column)}"
+
+
+def _number(value: float | str | None, column: Column) -> str:
     if value is None:
         return ""
+    value = float(value)  # a result file has "inf" and "nan" as words
     if not math.isfinite(value):
         return "∞" if value == math.inf else "–"
     return f"{100 * value if column.unit == '%' else value:.{column.digits}f}"
 
 
-def _ranks(values: Sequence[float | None], texts: Sequence[str], better: str) -> list[str]:
+def _ranks(values: Sequence[float | str | None], texts: Sequence[str], better: str) -> list[str]:
     """ "best" and "second" of at least two; what is printed alike ranks alike."""
     ranked = sorted(
-        (value if better == "lower" else -value, text)
+        (float(value) if better == "lower" else -float(value), text)
         for value, text in zip(values, texts, strict=True)
-        if value is not None and math.isfinite(value)
+        if value is not None and math.isfinite(float(value))
     )
     if not better or len(ranked) < 2:
         return [""] * len(texts)
@@ -244,12 +276,14 @@ def markdown_text(words: str) -> str:
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
+RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{letter: "\\" + letter for letter in "&%$#_{}"},
     **{letter: f"{{{letter}}}" for letter in "[]*"},  # which a line break before them would take as its own
     "<": "$<$", ">": "$>$", "|": "$|$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "∞": r"$\infty$", "×": r"$\times$",
-    "±": r"$\pm$", "·": r"$\cdot$", "²": "$^2$", "³": "$^3$", "≤": r"$\le$", "≥": r"$\ge$", "°": r"$^\circ$",
+    "±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "°": r"$^\circ$",
+    **{letter: f"$^{digit}$" for digit, letter in enumerate(RAISED)},
     "δ": r"$\delta$", "σ": r"$\sigma$", "µ": r"$\mu$", "μ": r"$\mu$", "λ": r"$\lambda$", "–": "--", "—": "---",
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import torch
 
 from focalsweep.model.blocks import fold_batch_norms
+from focalsweep.model.papernet import PaperNet
+from focalsweep.model.quantised import read_about, unpack
 from focalsweep.model.sweepnet import SweepNet
 
 FOLDER = Path(__file__).resolve().parent / "data"
@@ -60,11 +63,42 @@ WEIGHTS = {
 }
 
 
+PAPERNET = "papernet.safetensors.zlib"
+"""The paper's network in 8 bits, in the package or not; it says itself what it is, see `papernet_about`."""
+
+
 def load_network(name: str = "sweepnet", device: torch.device | str = "cpu") -> SweepNet:
     """The shipped network of that name, ready to predict."""
     if name not in WEIGHTS:
         raise ValueError(f"no weights are called {name!r}: they are {', '.join(WEIGHTS)}")
     return _load(name, torch.device(device))
+
+
+def load_papernet(device: torch.device | str = "cpu") -> PaperNet:
+    """The paper's network with the weights of this installation, ready to predict."""
+    path = FOLDER / PAPERNET
+    if not path.is_file():
+        raise FileNotFoundError(
+            f'{path} does not exist: method "paper" needs the weights of a run of configs/paper-defocusnet.toml, '
+            'packed by python benchmarks/pack_papernet.py; or use method "sweep"'
+        )
+    return _load_papernet(path, path.stat().st_mtime_ns, torch.device(device))
+
+
+@lru_cache(maxsize=2)
+@torch.inference_mode(False)
+def _load_papernet(path: Path, changed: int, device: torch.device) -> PaperNet:
+    content = path.read_bytes()
+    network = PaperNet(**papernet_about(content).get("options", {}))
+    fill(network, unpack(content), path, "pack the weights of a PaperNet")
+    network = fold_batch_norms(network.eval()).requires_grad_(False)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.to(device)
+
+
+def papernet_about(content: bytes | None = None) -> dict[str, Any]:
+    """What the packed weights say of themselves: recipe, licence, attribution, results, valid_range, options."""
+    return read_about((FOLDER / PAPERNET).read_bytes() if content is None else content)
 
 
 def fill_shipped(network: torch.nn.Module, name: str) -> None:
@@ -97,15 +131,25 @@ def read_weights(network: torch.nn.Module, path: Path, sha256: str) -> None:
             f"{path} is not the file that was shipped (sha256 {found[:12]}..., expected {sha256[:12]}...): "
             "install focalsweep anew"
         )
-    given = load(content)
-    wanted = {key: value for key, value in network.state_dict().items() if not key.endswith("num_batches_tracked")}
-    for key in sorted(set(given) ^ set(wanted)):
-        problem = "has no" if key in wanted else "has an unknown"
-        raise ValueError(f"{path} {problem} tensor {key!r}: it belongs to another version of the network")
-    for key, value in wanted.items():
-        if given[key].shape != value.shape:
+    fill(network, load(content), path, "it belongs to another version of the network")
+
+
+def fill(network: torch.nn.Module, given: Mapping[str, Any], path: str | Path, remedy: str) -> None:
+    """Weights into a network that they must fit in every name and shape; batch norms' counters may be missing.
+
+    An error says what does not fit in the file at `path`, and the remedy.
+    """
+    wanted = network.state_dict()
+    counters = {key for key in wanted if key.endswith("num_batches_tracked")}
+    for key in sorted((set(given) ^ set(wanted)) - (counters - set(given))):
+        problem = "has no" if key in wanted else "has unknown"
+        raise ValueError(f"{path} {problem} weights {key!r}: {remedy}")
+    for key in given:
+        shape = tuple(given[key].shape) if isinstance(given[key], torch.Tensor) else "of no tensor"
+        if shape != tuple(wanted[key].shape):
             raise ValueError(
-                f"{path}: {key} has the shape {tuple(given[key].shape)}, the network {tuple(value.shape)}: "
-                "it belongs to another version of the network"
+                f"{path}: weights {key!r} have the shape {shape}, the network {tuple(wanted[key].shape)}: {remedy}"
             )
-        value.copy_(given[key])
+    with torch.no_grad():
+        for key in given:
+            wanted[key].copy_(given[key])

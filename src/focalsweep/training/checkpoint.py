@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from focalsweep.model.weights import fill
 from focalsweep.results.writing import write_files
 from focalsweep.training.config import TrainingConfig
 
@@ -70,15 +71,4 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 
 def restore(module: nn.Module, state: dict[str, Any], path: str | Path) -> None:
     """Load weights that must fit the module in every name and shape; `path` is for the error."""
-    for name, value in module.state_dict().items():
-        if not isinstance(state.get(name), Tensor):
-            raise ValueError(f"{path} has no weights {name!r}: it is of another network, or of other network_options")
-        if state[name].shape != value.shape:
-            raise ValueError(
-                f"{path}: weights {name!r} have the shape {tuple(state[name].shape)}, the network "
-                f"{tuple(value.shape)}: build it with the network_options of the checkpoint's config"
-            )
-    unknown = sorted(set(state) - set(module.state_dict()))
-    if unknown:
-        raise ValueError(f"{path} has weights {unknown[0]!r}, the network does not: it is of another network")
-    module.load_state_dict(state)
+    fill(module, state, path, "it is of another network, or of other network_options than its config's")

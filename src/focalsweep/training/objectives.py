@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from focalsweep.model.papernet import paper_loss
 from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.paper import within_blur
 from focalsweep.sweep.argmin import focused_picture
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
@@ -184,7 +185,7 @@ class PaperObjective:
     def _inputs(self, sample: Sample) -> tuple[Tensor, Tensor]:
         """The farthest frame in sRGB, B 3 H W, and the cost volume."""
         with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
-            volume = swept(sample, self.cost)
+            volume = swept(replace(sample, planes=within_blur(sample.stack, sample.planes)), self.cost)
             farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
             frame = linear_to_srgb(sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest])
         return frame, volume

@@ -22,6 +22,8 @@ from focalsweep.training.loop import Outcome, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
+DATA_SEEDS = 1000  # between the data's seeds of two runs: validation and protocols count on from theirs
+
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
@@ -66,10 +68,17 @@ def run_training(
     time_limit_minutes: float | None = None,
     textures: Path | None = None,
     data: Path | None = None,
+    seed: int | None = None,
     console: Console | None = None,
 ) -> Outcome:
-    """Train as the config says; `textures` is a folder of pictures that join the procedural ones, `data` a dataset."""
+    """Train as the config says; `textures` is a folder of pictures that join the procedural ones, `data` a dataset.
+
+    `seed` stands in place of the config's and moves the data's with it, far enough to meet no held-out scene.
+    """
     config = read_config(path)
+    if seed is not None:
+        data_seed = config.data.get("seed", 0) + DATA_SEEDS * seed
+        config = dataclasses.replace(config, seed=seed, data={**config.data, "seed": data_seed})
     try:
         training_source, validation_source = make_sources(config, textures, data, device)
     except ValueError as error:

@@ -4,17 +4,24 @@ import json
 import math
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
+from focalsweep.cli.evaluate import ON_GENERATED
 from focalsweep.cli.methods import method_of
+from focalsweep.cli.runs import methods_of_runs, name_of
 from focalsweep.evaluation import generated
+from focalsweep.evaluation.methods import Method
+from focalsweep.paper import planes_over
 from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.synthesis.sample import Sample
+from focalsweep.training.config import TrainingConfig
 from focalsweep.training.run import run_training
 from tests.errors import assert_one_sentence
 from tests.rendering import render_plane
@@ -45,6 +52,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     data = GeneratorConfig(size=32, planes=16, rays=4, textures=4, solids=5, held_out=True)
     for name, value in {"DATA": data, "FRAMES": (3,), "NOISE": (0.005,), "BATCH": 2, "STACKS": 20}.items():
         monkeypatch.setattr(generated, name, value)
+    monkeypatch.setitem(
+        ON_GENERATED, "stack-size", partial(generated.evaluate_generator, frame_counts=(3,), protocol="stack-size")
+    )
     monkeypatch.setattr(generated, "CAMERAS", generated.CAMERAS[:2])
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # `main` sets it
 
@@ -101,6 +111,83 @@ def test_networks_of_training_runs_are_measured(
     errors = {name: [row["abs_rel"] for row in record["rows"] if row["method"] == name] for name in names}
     assert all(math.isfinite(error) and error > 0 for each in errors.values() for error in each)
     assert len(set(map(tuple, errors.values()))) == 1  # the same config, so the same weights
+
+
+def test_runs_of_other_seeds_are_one_row(
+    run_folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = run_folders
+    config, other = one.parent / "tiny.toml", tmp_path / "other"
+    run_training(config, other, device=torch.device("cpu"), seed=5, console=silent())
+    path = tmp_path / "size.json"
+    arguments = ("stack-size", "--quick", "--methods", "argmin", "--run", f"mine={one}", "--run", f"mine={other}")
+    assert evaluate(monkeypatch, *arguments, "-o", path) == 0
+    record = json.loads(path.read_text())
+    assert record["groups"] == {"mine (n=2)": ["mine, seed 0", "mine, seed 5"]}
+    assert set(record["trained"]) == {"mine, seed 0", "mine, seed 5"}
+    assert record["trained"]["mine, seed 5"]["config"]["data"]["seed"] == 5000
+    joined, *others = (row for row in record["rows"] if row["method"] == "mine (n=2)" and row["group"] == "F=3")
+    singles = [row for row in record["rows_of_runs"] if row["group"] == "F=3" and row["method"] != "argmin"]
+    assert not others and len(singles) == 2
+    low, high = sorted(row["abs_rel"] for row in singles)
+    assert joined["abs_rel"] == pytest.approx((low + high) / 2)
+    assert joined["std"]["abs_rel"] == pytest.approx((high - low) / 2**0.5) and high > low
+    assert "| mine (n=2) | " in path.with_suffix(".md").read_text() and " ± " in path.with_suffix(".md").read_text()
+
+
+def test_one_name_for_two_configs_is_refused(
+    run_folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = run_folders
+    (tmp_path / "longer.toml").write_text(CONFIG.replace("steps = 2", "steps = 3"))
+    run_training(tmp_path / "longer.toml", tmp_path / "longer", device=torch.device("cpu"), console=silent())
+    runs = ("--run", f"mine={one}", "--run", f"mine={tmp_path / 'longer'}")
+    assert evaluate(monkeypatch, "generator", "--quick", *runs) == 2
+    assert_one_sentence(capsys.readouterr().err.strip().removeprefix("focalsweep: "), "'mine'", "longer", "name")
+    told = methods_of_runs([str(one), str(tmp_path / "longer"), f"argmin={one}"], {"argmin"}, torch.device("cpu"))
+    folders = [one, tmp_path / "longer"]
+    assert set(told.methods) == {*(f"sweepnet + reblur, {folder}" for folder in folders), f"argmin, {one}"}
+    assert told.groups == {}
+
+
+def test_names_say_what_was_trained_on_what() -> None:
+    settings: dict[str, Any] = {"steps": 2, "batch_size": 2, "learning_rate": 1e-3}
+    paper = {"network": "papernet", "cost": "paper", "cost_options": {"normalise": False}, **settings}
+    split = {"kind": "defocusnet", "frames": [0, 2, 4]}
+    names = [
+        name_of(TrainingConfig(**each))
+        for each in (
+            paper,
+            {**paper, "data": split},
+            {"network": "ddff", "cost": "none", **settings, "data": {"kind": "nyu"}},
+        )
+    ]
+    assert names == [
+        "papernet + paper, normalise False",
+        "papernet + paper, normalise False, trained on defocusnet, frames 0 2 4",
+        "ddff, trained on nyu",
+    ]
+
+
+def test_a_network_of_the_papers_planes_gets_them_over_the_range() -> None:
+    """On generated scenes, whose ranges are their own: the planes it knows, all multiplied by one factor."""
+    wide = DepthGrid.uniform_in_inverse_depth(torch.tensor([0.5, 1.0, 2.0]), torch.tensor([5.0, 60.0, math.inf]), 8)
+    planes = planes_over(wide)
+    torch.testing.assert_close(planes.depths[:, -1], torch.tensor([5.0, 30.0, 60.0], dtype=torch.float64))
+    torch.testing.assert_close(planes.depths[:, 0], torch.tensor([5 / 30, 1.0, 2.0], dtype=torch.float64))
+    steps = planes.depths.diff(dim=-1)
+    torch.testing.assert_close(steps, steps[:, :1].expand_as(steps))
+    seen: list[DepthGrid] = []
+
+    def read(sample: Sample) -> torch.Tensor:
+        seen.append(sample.planes)
+        return sample.depth
+
+    stack = render_plane("dslr", 1.3, size=16).stack.as_batch()
+    sample = Sample(stack, DepthGrid.around(stack, 8), torch.full((1, 16, 16), 1.3))
+    Method(read, lambda _: wide, refit=planes_over).read_refitted(sample)
+    Method(read, lambda _: wide).read_refitted(sample)
+    assert seen[0].count == 64 and seen[1] is sample.planes
 
 
 @pytest.mark.parametrize(

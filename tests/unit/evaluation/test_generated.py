@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation import generated
 from focalsweep.evaluation.generated import CAMERAS, FARTHEST, evaluate_cameras, evaluate_generator
+from focalsweep.evaluation.tables import table_of
 from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.synthesis.sample import Sample
 
@@ -154,3 +156,35 @@ def test_a_share_takes_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generated, "STACKS", 8)
     stacks = [evaluate_generator({"exact": EXACT}, "", CPU, silent, share)["stacks"] for share in (1.0, 0.5, 0.01)]
     assert stacks == [8, 4, 2]
+
+
+def two_frames_alone(sample: Sample) -> Tensor:
+    if sample.stack.frame_count != 2:
+        raise FrameCountError("give 2", note="reads stacks of 2 frames alone")
+    return 1.2 * sample.depth
+
+
+def test_a_method_of_a_fixed_number_of_frames_has_dashes() -> None:
+    """Also where it could read some of the stacks: a mean over these would not be that of the others."""
+    result = evaluate_generator({"two": two_frames_alone, "exact": EXACT}, "", CPU, silent, protocol="stack-size")
+    rows = rows_of(result, "two")
+    assert rows["F=2"]["abs_rel"] == pytest.approx(0.2, rel=1e-5) and "note" not in rows["F=2"]
+    for group in ("F=3", "all", "noise 0.002"):
+        assert rows[group]["abs_rel"] is None and rows[group]["note"] == "reads stacks of 2 frames alone"
+    assert all(row.get("abs_rel", 0) is not None for row in rows_of(result, "exact").values())
+    assert table_of(result).markdown().splitlines() == [
+        "| AbsRel ↓ by frames | 2 | 3 |",
+        "| --- | --- | --- |",
+        "| two | <ins>0.200</ins> | –¹ |",
+        "| exact | **0.000** | 0.000 |",
+        "",
+        "¹ reads stacks of 2 frames alone",
+    ]
+
+
+def test_cameras_without_such_a_method() -> None:
+    said: list[str] = []
+    readers = {"two": two_frames_alone, "far": lambda sample: 1.1 * sample.depth}
+    result = evaluate_cameras(readers, "", CPU, said.append)
+    assert set(result["spread"]) == {"far"} and len(result["rows"]) == 20
+    assert all(row["abs_rel"] is None for row in result["rows"] if row["method"] == "two")

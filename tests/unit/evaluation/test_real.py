@@ -1,11 +1,18 @@
 """Agreement with sharpness: small for the true depth, large for a wrong one."""
 
+import shutil
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from focalsweep.evaluation.real import sharpness_agreement
+from focalsweep.evaluation.real import evaluate_real, sharpness_agreement
+from focalsweep.evaluation.tables import table_of
 from focalsweep.types import FocalStack
-from tests.demo import demo_stack
+from tests.demo import FOLDER, demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +38,25 @@ def test_depth_one_frame_off_is_told(stack: FocalStack) -> None:
 def test_without_texture_nothing_is_said(stack: FocalStack) -> None:
     flat = stack.with_images(torch.full_like(stack.images, 0.5))
     assert sharpness_agreement(flat, torch.ones(stack.size)) == {"pixels": 0.0}
+
+
+def test_rivals_beside_ours(tmp_path: Path) -> None:
+    """The demo's photos as a stack: both methods find where it is sharp, and a sheet is drawn."""
+    folder = tmp_path / "stacks"
+    shutil.copytree(FOLDER, folder / "demo")
+    record = evaluate_real(["sweep", "focus_measure"], folder, tmp_path / "sheets", torch.device("cpu"), print, 0.1)
+    rows = {row["method"]: row for row in record["rows"]}
+    assert set(rows) == {"sweep", "focus_measure"}
+    for row in rows.values():
+        assert row["stack"] == "demo" and not row["relative"] and max(row["width"], row["height"]) == 256
+        assert row["median_spacings"] < 0.4 and row["median_dioptres"] > 0 and row["seconds"] > 0
+    picture = np.asarray(Image.open(tmp_path / "sheets" / "demo.png").convert("RGB"))
+    assert picture.std() > 20
+    assert "| sweep | " in table_of(record).markdown()
+
+
+def test_a_folder_without_stacks(tmp_path: Path) -> None:
+    message = message_of(
+        lambda: evaluate_real(["sweep"], tmp_path, None, torch.device("cpu"), print), FileNotFoundError
+    )
+    assert_one_sentence(message, str(tmp_path), "folder of photos")

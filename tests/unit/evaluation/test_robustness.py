@@ -29,6 +29,7 @@ from focalsweep.evaluation.robustness import (
     spoiled,
     write_plots,
 )
+from focalsweep.evaluation.tables import table_of
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.synthesis.sample import Sample
 
@@ -207,7 +208,11 @@ def test_a_method_of_a_fixed_number_of_frames_has_a_note(tiny: None) -> None:
 
     rows = run({"three": three}, "frames")["rows"]
     assert [row.get("note") for row in rows] == ["reads 3 frames", None]
-    assert "abs_rel" not in rows[0] and rows[1]["abs_rel"] == 0
+    assert rows[0]["abs_rel"] is None and rows[1]["abs_rel"] == 0
+    result = run({"three": three, "any": lambda sample: 1.1 * sample.depth}, "frames")
+    text = table_of(result).markdown()
+    assert "| three | –¹ |" in text and text.endswith("¹ reads 3 frames")
+    assert plot_factor(result, "frames")
 
 
 def test_plots(tiny: None, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from focalsweep import DepthGrid, linear_to_srgb
+from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation import stacks
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.tables import table_of
@@ -55,10 +56,11 @@ def test_a_known_error_at_every_scale(benchmark: Path) -> None:
     assert record["stacks"] == 2
     assert {row["scale"] for row in record["rows"]} == {"1", "3", "5", "7", "9"}
     for row in record["rows"]:
-        assert row["abs_rel"] == pytest.approx(0.1 if row["method"] == "low" else 0, abs=1e-5)
+        wrong = row["method"] == "low" and row["rescaling"] == "raw"
+        assert row["abs_rel"] == pytest.approx(0.1 if wrong else 0, abs=1e-5)
     depths = [np.minimum(true_depth(i).astype(np.float64), 3) for i in range(2)]
     expected = np.mean([np.sqrt(np.mean(np.minimum(3, 3 * d) ** 2)) * 0.1 for d in depths])
-    (row,) = [r for r in record["rows"] if r["method"] == "low" and r["scale"] == "3"]
+    (row,) = [r for r in record["rows"] if (r["method"], r["scale"], r["rescaling"]) == ("low", "3", "raw")]
     assert row["rmse"] == pytest.approx(expected, rel=1e-4)
 
 
@@ -141,3 +143,23 @@ def test_tables_show_the_papers_figures_beside(benchmark: Path, nyu: Path) -> No
         text = table_of(record).markdown()
         assert all(figure in text for figure in figures)
         assert "not ours" in text and table_of(record).latex().startswith("\\begin{tabular}")
+
+
+def test_a_method_of_a_fixed_number_of_frames_has_dashes(benchmark: Path, nyu: Path) -> None:
+    def five(sample: Sample) -> torch.Tensor:
+        if sample.stack.frame_count != 5:
+            raise FrameCountError("give 5", note="reads stacks of 5 frames alone")
+        return sample.depth
+
+    methods = {"five": Method(five, lambda _: PLANES), "b": times(1.2)}
+    for record in (
+        stacks.evaluate_focus_split(methods, benchmark, CPU, quiet),
+        stacks.evaluate_nyu(methods, nyu, CPU, quiet),
+    ):
+        rows = [row for row in record["rows"] if row["method"] == "five"]
+        assert rows and all(row["rmse"] is None and row["note"] for row in rows)
+        text = table_of(record).markdown()
+        assert "five | –¹ |" in text and text.endswith("¹ reads stacks of 5 frames alone")
+        assert r"five & --$^1$" in table_of(record).latex()
+    record = stacks.evaluate_defocusnet(methods, benchmark, CPU, quiet)
+    assert "–" not in table_of(record).markdown()

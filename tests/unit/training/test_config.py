@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from focalsweep.training.config import TrainingConfig, read_config
+from focalsweep.training.run import build_cost
 from tests.errors import assert_one_sentence, message_of
 
 GOOD = 'network = "sweepnet"\ncost = "reblur"\nsteps = 100\nbatch_size = 4\nlearning_rate = 1e-3\n'
@@ -102,3 +103,14 @@ def test_errors_name_file_key_value_and_remedy(tmp_path: Path, old: str, new: st
 def test_an_absent_file(tmp_path: Path) -> None:
     path = tmp_path / "none.toml"
     assert_one_sentence(message_of(lambda: read_config(path), FileNotFoundError), str(path), "configs/")
+
+
+CONFIGS = sorted((Path(__file__).parents[3] / "configs").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_configs_of_the_repository_are_read(path: Path) -> None:
+    config = read_config(path)
+    if config.cost != "none":
+        build_cost(config)
+    assert f"focalsweep train configs/{path.name} -o " in path.read_text().splitlines()[0]

@@ -1,0 +1,114 @@
+"""`focalsweep figure`: the figures of the paper, from results, stacks and networks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalsweep.cli.photos import DEMO_STACK
+
+if TYPE_CHECKING:
+    from focalsweep.evaluation.plots import Pixel
+    from focalsweep.model.papernet import PaperNet
+    from focalsweep.results.result import Array
+    from focalsweep.types import FocalStack
+
+KINDS = ("stack-size", "depth", "robustness", "costs", "neighbours", "offsets")
+
+
+def figure(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="stack-size, depth (error against it) or robustness of a result file; costs (over depth at pixels) or "
+            "neighbours (with and without) of a stack; offsets of a PaperNet on a stack."
+        ),
+    ],
+    source: Annotated[
+        str, typer.Argument(help="JSON file of a result; or folder of a stack, demo for the one of the package.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="PNG file; for robustness a folder.")],
+    pixel: Annotated[
+        list[str] | None, typer.Option(help="ROW,COLUMN for costs and offsets; may be repeated. By default two.")
+    ] = None,
+    run: Annotated[
+        str, typer.Option(help="For offsets: folder of a training run of PaperNet, by default the shipped one.")
+    ] = "shipped",
+) -> None:
+    """Draw a figure of the paper.
+
+    Example: focalsweep figure stack-size stack-size.json -o stack_size.png
+
+    Example: focalsweep figure costs demo -o costs.png --pixel 120,80
+    """
+    from focalsweep.evaluation import plots
+    from focalsweep.evaluation.robustness import write_plots
+
+    if kind not in KINDS:
+        raise ValueError(f"no figure is called {kind!r}: it is one of {', '.join(KINDS)}")
+    if kind == "robustness":
+        print(*write_plots(_read_result(source), output))
+        return
+    if kind in ("stack-size", "depth"):
+        png = (plots.plot_depth if kind == "depth" else plots.plot_stack_size)(_read_result(source))
+    else:
+        stack, truth = _read_stack(source)
+        pixels = _read_pixels(pixel or [])
+        if kind == "costs":
+            png = plots.plot_costs(stack, pixels, truth)
+        elif kind == "neighbours":
+            png = plots.plot_neighbours(stack, truth)
+        else:
+            png = plots.plot_offsets(_read_network(run), stack, pixels)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_bytes(png)
+    print(output)
+
+
+def _read_result(source: str) -> dict[str, Any]:
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: give a JSON file that focalsweep evaluate wrote")
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+def _read_stack(source: str) -> tuple[FocalStack, Array | None]:
+    """The stack, and its true depth where it is the demo's."""
+    import numpy as np
+
+    from focalsweep.photos.reading import load_stack
+
+    if source != "demo":
+        return load_stack(source), None
+    import cv2
+
+    tenths_mm = np.asarray(cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED))
+    return load_stack(DEMO_STACK), tenths_mm.astype(np.float32) * 1e-4
+
+
+def _read_network(run: str) -> PaperNet:
+    from focalsweep.model.papernet import PaperNet
+    from focalsweep.model.weights import load_papernet
+    from focalsweep.training.checkpoint import read_checkpoint, restore
+    from focalsweep.training.run import build_network
+
+    if run == "shipped":
+        return load_papernet()
+    checkpoint = read_checkpoint(Path(run) / "checkpoint.pt")
+    network = build_network(checkpoint.config)
+    if not isinstance(network, PaperNet):
+        raise ValueError(f"{run} trained {checkpoint.config.network}, which has no offsets: give a run of papernet")
+    restore(network, checkpoint.ema, run)
+    return network.eval()
+
+
+def _read_pixels(texts: Sequence[str]) -> list[Pixel]:
+    try:
+        return [(int(row), int(column)) for row, column in (text.split(",") for text in texts)]
+    except ValueError:
+        raise ValueError(f"--pixel must be ROW,COLUMN, such as 120,80, but is {' '.join(texts)}") from None

@@ -1,0 +1,207 @@
+"""The paper's figures, from result files, from stacks, and from PaperNet: `focalsweep figure` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalsweep.evaluation.figures import Scene, comparison
+from focalsweep.model.aggregation import CENTRE, NEIGHBOURS
+from focalsweep.model.papernet import PaperNet
+from focalsweep.optics.light import linear_to_srgb
+from focalsweep.paper import planes_over, within_blur
+from focalsweep.pipeline import planes_in_sight
+from focalsweep.results.result import Array
+from focalsweep.sweep.argmin import find_minimum
+from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.costs import PaperCost, ReblurCost
+from focalsweep.sweep.volume import cost_volume
+from focalsweep.types import DepthGrid, FocalStack
+
+Pixel = tuple[int, int]  # row, column
+LABELS = {"abs_rel": "AbsRel", "rmse": "RMSE, m", "mae": "MAE, m"}
+COSTS: dict[str, PaperCost | ReblurCost] = {
+    "paper, as it comes": PaperCost(outlier_removal=False, normalise=False),
+    "paper, outlier removal and normalisation": PaperCost(),
+    "re-blur (ours)": ReblurCost(),
+}
+DILATION = 2  # of the aggregation's neighbours at rest
+WINDOW_PX = 24  # around a pixel whose offsets are shown
+
+
+def plot_stack_size(record: Mapping[str, Any], metric: str = "abs_rel") -> bytes:
+    """A PNG: the error of every method against the number of frames (the paper's Figure 10)."""
+    rows = [row for row in record["rows"] if row.get("noise") == "both"]
+    return _lines(rows, "frames", "number of frames", metric)
+
+
+def plot_depth(record: Mapping[str, Any], metric: str = "abs_rel") -> bytes:
+    """A PNG: the error of every method against the true depth, in bands of it."""
+    rows = [{**row, "middle": (row["near"] + row["far"]) / 2} for row in record.get("by_depth", ())]
+    return _lines(rows, "middle", "true depth, m", metric)
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: str) -> bytes:
+    """A line for each method, with bars where it has a spread over runs."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    if not rows:
+        raise ValueError(f"the result has no errors by {across}: give one of another protocol")
+    figure = Figure(figsize=(5.2, 3.6), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for method in dict.fromkeys(row["method"] for row in rows):
+        found = [row for row in rows if row["method"] == method and row.get(metric) is not None]
+        spread = [row.get("std", {}).get(metric, 0.0) for row in found]
+        places, values = [float(row[across]) for row in found], [row[metric] for row in found]
+        axes.errorbar(places, values, spread if any(spread) else None, fmt="o-", label=method, markersize=4, capsize=3)
+    axes.set_xlabel(words)
+    axes.set_ylabel(LABELS.get(metric, metric))
+    axes.set_ylim(bottom=0)
+    if across == "frames":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, frameon=False)
+    return _png(figure)
+
+
+@torch.no_grad()
+def plot_costs(stack: FocalStack, pixels: Sequence[Pixel] = (), truth: Array | None = None) -> bytes:
+    """A PNG: three costs over depth at pixels of a picture, the true depth as a red line (the paper's Figure 6).
+
+    Args:
+        stack: not batched.
+        pixels: at most a few; by default one with much texture and one with little.
+        truth: H W, metres, where it is known.
+    """
+    from matplotlib.figure import Figure
+
+    pixels = _inside(pixels or _telling_pixels(stack), stack)
+    planes, _ = planes_in_sight(stack)
+    depths = planes.inverse_depths.numpy()
+    volumes = {words: _volume(stack, planes, cost) for words, cost in COSTS.items()}
+    figure = Figure(figsize=(3.2 * (1 + len(COSTS)), 2.8 * len(pixels)), dpi=120, layout="constrained")
+    for number, (row, column) in enumerate(pixels):
+        axes = figure.add_subplot(len(pixels), 1 + len(COSTS), number * (1 + len(COSTS)) + 1)
+        axes.imshow(_farthest(stack))
+        axes.plot(column, row, "o", color="lime", markeredgecolor="black")
+        axes.set_axis_off()
+        for place, (words, volume) in enumerate(volumes.items(), 2):
+            axes = figure.add_subplot(len(pixels), 1 + len(COSTS), number * (1 + len(COSTS)) + place)
+            axes.plot(depths, volume[:, row, column].cpu().numpy())
+            if truth is not None:
+                axes.axvline(1 / truth[row, column], color="red", linewidth=1)
+            axes.set_title(words, fontsize=9)
+            axes.set_xlabel("inverse depth, 1/m")
+            axes.grid(alpha=0.3)
+    return _png(figure)
+
+
+@torch.no_grad()
+def plot_neighbours(stack: FocalStack, truth: Array | None = None) -> bytes:
+    """A PNG: depth at the lowest of the paper's cost without and with neighbouring pixels (Figure 5), and of ours."""
+    planes, _ = planes_in_sight(stack)
+    costs: dict[str, PaperCost | ReblurCost] = {
+        "Paper, without neighbours": PaperCost(neighbourhood_sigma_px=0.0),
+        "Paper, with neighbours": PaperCost(),
+        "Re-blur (ours)": ReblurCost(),
+    }
+    inverse = planes.as_batch(1)
+    depths = {
+        words: (1 / find_minimum(_volume(stack, planes, cost)[None], inverse).inverse_depth[0]).float().cpu().numpy()
+        for words, cost in costs.items()
+    }
+    frame = np.moveaxis(stack.images[int(stack.focus_distances.argmax())].float().cpu().numpy(), 0, -1)
+    return comparison([Scene({"Focused farthest": frame}, depths, truth)], title="The lowest cost alone, no network")
+
+
+@torch.no_grad()
+def plot_offsets(network: PaperNet, stack: FocalStack, pixels: Sequence[Pixel] = ()) -> bytes:
+    """A PNG: where the last upsample block gathers costs, at rest and as it was learned (the paper's Figure 7)."""
+    from matplotlib.figure import Figure
+
+    pixels = _inside(pixels or _telling_pixels(stack), stack)
+    kept: dict[str, Tensor] = {}
+    heads = {"offsets": network.refine_1.offsets, "weights": network.refine_1.weights}
+
+    def keeper(name: str) -> Callable[..., None]:
+        return lambda module, given, answer: kept.update({name: answer})
+
+    hooks = [head.register_forward_hook(keeper(name)) for name, head in heads.items()]
+    try:
+        planes = within_blur(stack, planes_over(planes_in_sight(stack)[0]))
+        picture = linear_to_srgb(stack.images[int(stack.focus_distances.argmax())])[None].expand(-1, 3, -1, -1)
+        network(picture.float(), _volume(stack, planes, PaperCost())[None])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    offsets, weights = kept["offsets"][0].float().cpu(), torch.softmax(kept["weights"][0].float().cpu(), 0)
+    figure = Figure(figsize=(9.6, 3.2 * len(pixels)), dpi=120, layout="constrained")
+    for number, (row, column) in enumerate(pixels):
+        moves = offsets[:, row, column].view(NEIGHBOURS, 2).clone()
+        moves[CENTRE] = 0
+        places = gathered_from((row, column), moves)
+        shares = weights[:, row, column].numpy()
+        panels = {
+            "": None,
+            "at rest": (gathered_from((row, column), torch.zeros(NEIGHBOURS, 2)), np.full(NEIGHBOURS, 1 / NEIGHBOURS)),
+            "learned (size: weight)": (places, shares),
+        }
+        for place, (words, shown) in enumerate(panels.items(), 1):
+            axes = figure.add_subplot(len(pixels), 3, 3 * number + place)
+            axes.imshow(_farthest(stack))
+            axes.set_title(words, fontsize=9)
+            axes.set_axis_off()
+            axes.plot(column, row, "s" if shown is None else "+", color="deepskyblue", fillstyle="none", markersize=10)
+            if shown is not None:
+                axes.scatter(shown[0][:, 1], shown[0][:, 0], s=20 + 300 * shown[1], c="lime", edgecolors="black")
+                axes.set_xlim(column - WINDOW_PX, column + WINDOW_PX)
+                axes.set_ylim(row + WINDOW_PX, row - WINDOW_PX)
+    return _png(figure)
+
+
+def gathered_from(pixel: Pixel, moves: Tensor) -> Array:
+    """Rows and columns of a pixel's nine places, 9 2: a grid of DILATION px, row by row, and the moves."""
+    steps = DILATION * torch.arange(-1, 2)
+    at_rest = torch.cartesian_prod(steps, steps) + torch.tensor(pixel)
+    return (at_rest + moves).numpy().astype(np.float32)
+
+
+def _volume(stack: FocalStack, planes: DepthGrid, cost: PaperCost | ReblurCost) -> Tensor:  # D H W
+    batch = stack.as_batch()
+    return cost_volume(in_strongest_colour(batch) if isinstance(cost, ReblurCost) else batch, planes, cost)[0]
+
+
+def _farthest(stack: FocalStack) -> Array:
+    frame = linear_to_srgb(stack.images[int(stack.focus_distances.argmax())].float().cpu()).clamp(0, 1)
+    return frame.expand(3, -1, -1).movedim(0, -1).numpy()
+
+
+def _telling_pixels(stack: FocalStack) -> list[Pixel]:
+    """One where the frames have much contrast, and one where they have little; not at the border."""
+    grey = stack.images.float().mean((0, 1))
+    margin = max(1, min(grey.shape) // 8)
+    contrast = torch.nn.functional.avg_pool2d(
+        torch.gradient(grey)[0].square()[None, None] + torch.gradient(grey)[1].square()[None, None], 9, 1, 4
+    )[0, 0, margin:-margin, margin:-margin]
+    places = (int(contrast.argmax()), int(contrast.argmin()))
+    return [(place // contrast.shape[1] + margin, place % contrast.shape[1] + margin) for place in places]
+
+
+def _inside(pixels: Iterable[Pixel], stack: FocalStack) -> list[Pixel]:
+    height, width = stack.size
+    for row, column in pixels:
+        if not (0 <= row < height and 0 <= column < width):
+            raise ValueError(f"row {row}, column {column} lies outside a picture of {width} x {height} px")
+    return list(pixels)
+
+
+def _png(figure: Any) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()

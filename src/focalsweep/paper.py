@@ -1,0 +1,116 @@
+"""The paper's method: its network reads its cost on its planes, and the farthest frame.
+
+The network has seen 64 planes at equal steps from 0.1 to 3 m, and no others. The paper brings other scenes there by
+multiplying every length (its NYU experiment by 0.3, 10 m to 3 m), which changes no blur in pixels (Eq. 2). Dividing the
+planes by that factor is the same sweep and gives metres at once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from focalsweep.model.papernet import STRIDE, PaperNet
+from focalsweep.model.regression import prediction_from_probabilities
+from focalsweep.model.weights import load_papernet
+from focalsweep.optics.light import linear_to_srgb
+from focalsweep.optics.thin_lens import blur_slope_px
+from focalsweep.sweep.costs import PaperCost
+from focalsweep.sweep.tiles import core_of, cut_picture
+from focalsweep.sweep.volume import Progress, cost_volume, default_memory
+from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+
+PAPER_PLANES = DepthGrid.uniform_in_depth()
+COST = PaperCost()
+LARGEST_BLUR_PX = 64.0  # that of the nearest plane at the largest scale of training
+TILE_PX = 512
+SMALLER_TILES_PX = (256, 128, 64)  # where memory is short
+HALO_PX = 128  # the network sees farther, but hardly uses it
+BYTES = 3600  # of the network for each pixel of a tile and its halo, the cost volume included
+SWEEP_SHARE = 0.5  # of the time, the rest is the network's
+
+
+def planes_over(planes: DepthGrid, trained: DepthGrid = PAPER_PLANES) -> DepthGrid:
+    """The `trained` planes, all multiplied by one factor, so that they hold the range of `planes`.
+
+    The farthest planes meet. Where that would leave the nearest outside (a range of more than 1 to 30 for the paper's
+    planes; infinity), the nearest meet, and what lies beyond the last plane is taken for it.
+    """
+    near, far = (planes.depths[..., end] / trained.depths[..., end] for end in (0, -1))
+    return DepthGrid(trained.inverse_depths / torch.minimum(near, far)[..., None])
+
+
+def within_blur(stack: FocalStack, planes: DepthGrid, largest_px: float = LARGEST_BLUR_PX) -> DepthGrid:
+    """The planes to sweep in place of `planes`: those where some frame's blur would be wider lie where it is that wide.
+
+    `planes_over` may put planes far before the scene, for whose blur no picture has room. (The paper's code bounds the
+    blur too, at 10 or 20 px.) The network still takes them for the planes that they stand for.
+    """
+    batch = stack.as_batch()
+    slope_px = blur_slope_px(batch.focus_distances, batch.camera, batch.magnification)
+    limit = (1 / batch.focus_distances + largest_px / slope_px).amin(1, keepdim=True)  # B 1
+    inverse = planes.as_batch(len(batch.images))
+    if bool((inverse <= limit).all()):
+        return planes
+    ranks = torch.arange(planes.count, 0, -1)  # planes must not repeat
+    return DepthGrid(torch.minimum(inverse, limit * (1 + 1e-6 * ranks)))
+
+
+def paper_depth(
+    stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
+) -> DepthPrediction:
+    """Depth of a batched stack as the paper's network reads the paper's cost; large pictures go in tiles with halos.
+
+    Of `planes` only the range counts, see `planes_over`. Depth is the mean over the planes (Eq. 11), so that it lies
+    between them; std and confidence are those of the network's probabilities, which nobody calibrated.
+    """
+    channels = stack.images.shape[2]
+    if channels not in (1, 3):
+        raise ValueError(f'method "paper" reads gray or RGB pictures, but these have {channels} channels: use "argmin"')
+    network = load_papernet(stack.images.device)
+    stack = stack.to(dtype=torch.float32)
+    stack = stack.with_images(stack.images.expand(-1, -1, 3, -1, -1))
+    planes = planes_over(planes)
+    swept = within_blur(stack, planes)
+    inverse_depths = planes.as_batch(len(stack.images)).to(stack.images)
+    farthest = stack.focus_distances.argmax(1).to(stack.images.device)
+    picture = linear_to_srgb(stack.images[torch.arange(len(farthest), device=farthest.device), farthest])
+    answer = stack.images.new_empty((3, len(stack.images), *stack.size))
+    tiles = cut_picture(stack.size, _tile_px(stack.size, memory), HALO_PX, STRIDE)
+    for number, (row, column) in enumerate(tiles):
+        rows, columns = row[1], column[1]
+        part = stack.cropped(rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start)
+        done = progress and (lambda share, start=number: progress((start + SWEEP_SHARE * share) / len(tiles)))  # type: ignore[misc]
+        volume = cost_volume(part, swept, COST, memory=_left_for_sweep(memory, part), progress=done)
+        prediction = predict(network, picture[..., rows, columns], volume, inverse_depths)
+        inside = core_of(row, column)
+        for kept, maps in zip(answer, (prediction.depth, prediction.std, prediction.confidence), strict=True):
+            kept[:, row[0], column[0]] = maps[:, inside[0], inside[1]]
+        del volume, prediction  # before the next tile is swept
+        if progress:
+            progress((number + 1) / len(tiles))
+    return DepthPrediction(*answer)
+
+
+def predict(network: PaperNet, picture: Tensor, volume: Tensor, inverse_depths: Tensor) -> DepthPrediction:
+    """In half precision on a GPU, as it was trained; probabilities and metres are never in half."""
+    with torch.autocast(volume.device.type, dtype=torch.bfloat16, enabled=volume.device.type == "cuda"):
+        probabilities = network(picture, volume)[-1]
+    return prediction_from_probabilities(probabilities, inverse_depths)
+
+
+def _tile_px(size: tuple[int, int], memory: int | None) -> int:
+    """The side of the largest tiles that can be read within `memory` bytes, or of the smallest there are."""
+    for tile_px in (TILE_PX, *SMALLER_TILES_PX) if memory is not None else ():
+        tiles = cut_picture(size, tile_px, HALO_PX, STRIDE)
+        largest = max((row.stop - row.start) * (column.stop - column.start) for (_, row), (_, column) in tiles)
+        if largest * BYTES <= memory:
+            return tile_px
+    return TILE_PX if memory is None else min(SMALLER_TILES_PX)
+
+
+def _left_for_sweep(memory: int | None, stack: FocalStack) -> int | None:
+    if memory is None:
+        return None
+    volume = 4 * PAPER_PLANES.count * len(stack.images) * stack.size[0] * stack.size[1]
+    return max(1, min(memory - volume, default_memory(stack.images.device)))
