@@ -102,7 +102,11 @@ def browser_page(address: str, width: int = 1280, height: int = 900, dark: bool 
         foreign, wrong = watch(page, address)
         page.goto(address)
         page.wait_for_selector("#fs-example")
-        yield page
+        try:
+            yield page
+        except BaseException:
+            screenshot(page, "failed")  # what the visitor saw then
+            raise
         browser.close()
     assert foreign == [] and wrong == [], (foreign, wrong)
 
@@ -125,8 +129,10 @@ def run_example(page: Any) -> None:
 
 
 def run(page: Any) -> None:
+    """Until the depth is there; an error on the page is raised."""
     page.click("#fs-run")
-    page.wait_for_selector("#fs-depth img", timeout=120_000)
+    page.wait_for_selector("#fs-depth img, #fs-status .fs-error", timeout=60_000)
+    assert page.locator("#fs-depth img").is_visible(), page.inner_text("#fs-status")
 
 
 def click_depth(page: Any, across: float, down: float) -> None:

@@ -21,7 +21,8 @@ STAGES = {  # what the page calls them, and the share of the whole that is done 
     "aligning": ("Aligning the frames", 0.1),
     "looking": ("Looking for the range of depths", 0.25),
     "refining focus": ("Refining the focus distances", 0.3),
-    "sweeping": ("Sweeping the planes; the network reads them", 0.45),
+    "sweeping": ("Sweeping the planes", 0.45),
+    "network": ("The network reads the planes", 0.45),  # tile by tile, in turn with the sweep: they share a stretch
     "full size": ("Bringing the depth to full size", 0.8),
     "writing": ("Writing the files", 0.9),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from focalsweep.web.answers import (
     table_of,
 )
 from focalsweep.web.jobs import Done, Failed
+from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
 from focalsweep.web.table import CAMERA, rows
 from focalsweep.web.visitors import Visitor, Visitors
@@ -35,10 +37,13 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     def of(request: gr.Request) -> Visitor:
         return visitors.of(request.session_hash)
 
-    def take(files: Any, request: gr.Request) -> dict[Any, Any]:
-        visitor = of(request)
-        paths = [Path(file) for file in (files if isinstance(files, list) else [files] if files else [])]
+    def take(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        visitor, paths = of(request), [Path(file) for file in files or []]
         return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+
+    def take_folder(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        visitor, paths = of(request), of_a_folder([Path(file) for file in files or []])
+        return settings_after(p, visitor, lambda: visitor.take(paths))
 
     def take_example(request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -64,7 +69,8 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         visitor = of(request)
         try:
             *camera, relative = others
-            visitor.change(dict(zip(CAMERA, camera, strict=True)), _pairs(texts), reference)
+            typed = dict(zip(CAMERA, camera, strict=True))
+            await asyncio.to_thread(visitor.change, typed, _pairs(texts), reference)  # others are served meanwhile
         except FAILURES as error:
             yield {p.status: error_box(sentence(error))}
             return
@@ -76,7 +82,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
         async for news in visitor.run(bool(relative)):
             if isinstance(news, Done):
-                yield results_of(p, visitor) | ready
+                yield await asyncio.to_thread(results_of, p, visitor) | ready
             elif isinstance(news, Failed):
                 yield {p.status: status(news)} | ready
             else:
@@ -128,7 +134,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
     typed = [p.texts, p.reference, *p.camera.values()]
     drop.upload(take, [drop], [drop, *p.of_settings], **PRIVATE)
-    folder.upload(take, [folder], [drop, *p.of_settings], **PRIVATE)
+    folder.upload(take_folder, [folder], p.of_settings, **PRIVATE)
     button.click(take_example, None, p.of_settings, **PRIVATE)
     edits = [p.table.input, p.reference.input]
     edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import sys
@@ -13,23 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from focalsweep.web.guard import OUR_NAMES, Guard
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.jobs import warm_up
-from focalsweep.web.limits import Limits, bytes_in
-
-OUR_NAMES = {"localhost", "127.0.0.1", "[::1]"}
-ADDRESS_IN_PATH = re.compile(r"proxy=|=\w+:/", re.IGNORECASE)
-HEADERS = {
-    # The browser itself refuses every other host; Gradio writes scripts and styles into the page.
-    "content-security-policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' blob:; "
-        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' blob:; "
-        "connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; "
-        "form-action 'self'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
+from focalsweep.web.limits import Limits, remove_old
 
 
 def read_auth(text: str | None) -> tuple[str, str] | None:
@@ -65,16 +51,16 @@ def serve(
     """
     if not is_loopback(host) and auth is None:
         raise ValueError(f"--host {host} lets others reach this page: give --auth NAME:PASSWORD too, or leave it out")
-    import_gradio()
-    import uvicorn
-
     with (
         contextlib.closing(_listen(host, port)) as listening,
         tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
     ):
         refuse_other_hosts()
         warm_up()
-        os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")
+        os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")  # before its import, which makes a folder there
+        import_gradio()
+        import uvicorn
+
         app = make_app(
             Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
         )
@@ -127,7 +113,8 @@ def make_app(
     uploads, kept = root / "uploads", root / "visitors"
     for folder in (uploads, kept):
         folder.mkdir(parents=True, exist_ok=True)
-    blocks = make_page(Visitors(kept, limits, device), example)
+    visitors = Visitors(kept, limits, device)
+    blocks = make_page(visitors, example)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app = gradio.mount_gradio_app(
         app,
@@ -142,63 +129,12 @@ def make_app(
         css=CSS,
         head=NARROW + JAVASCRIPT,
     )
-    return Guard(app, root, limits, OUR_NAMES if loopback else None)
 
+    def make_room() -> None:
+        visitors.leave_idle()
+        remove_old(uploads, limits.idle_seconds)
 
-class Guard:
-    """In front of the page: foreign host names, too large bodies and a full disk are turned away; headers are added."""
-
-    def __init__(self, app: Any, root: Path, limits: Limits, names: set[str] | None) -> None:
-        self._app, self._root, self._limits, self._names = app, root, limits, names
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal:
-            await _answer(send, *refusal)
-            return
-        left = self._limits.stack_bytes
-
-        async def counted() -> Any:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            return {"type": "http.disconnect"} if left < 0 else message
-
-        async def dressed(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
-                message["headers"] = kept + [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            await send(message)
-
-        await self._app(scope, counted, dressed)
-
-    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        host = headers.get(b"host", b"").decode("latin-1")
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self._names is not None and name not in self._names:  # a page of another name that points here
-            return 421, "this page answers to localhost only"
-        if ADDRESS_IN_PATH.search(scope["path"]):  # Gradio would fetch it
-            return 404, "this page reaches for no other host"
-        if scope["method"] == "POST":
-            length = headers.get(b"content-length", b"0")
-            if not length.isdigit() or int(length) > self._limits.stack_bytes:
-                return (
-                    413,
-                    f"at most {self._limits.stack_bytes // 2**20} MB are taken at a time: give fewer or smaller photos",
-                )
-            if scope["path"].endswith("/upload") and bytes_in(self._root) + int(length) > self._limits.disk_bytes:
-                return 507, "the disk space of this page is full: come back in an hour"
-        return None
-
-
-async def _answer(send: Any, status: int, words: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": words.encode()})
+    return Guard(app, root, limits, OUR_NAMES if loopback else None, make_room)
 
 
 def _listen(host: str, port: int) -> socket.socket:

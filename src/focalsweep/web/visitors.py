@@ -30,7 +30,7 @@ class Visitor:
         self._root, self._limits, self._line, self._device = root, limits, line, device
         self._folder: Path | None = None
         self._job: Job | None = None
-        self._cancelled = False
+        self._running, self._cancelled = False, False
         self._magnifications: dict[str, float] = {}
         self.given: dict[str, Any] = {}
         self.settings: StackSettings | None = None
@@ -40,7 +40,8 @@ class Visitor:
 
     @property
     def busy(self) -> bool:
-        return self._job is not None
+        """Whether its stack is worked on, or waits for it."""
+        return self._running
 
     @property
     def outcome(self) -> Outcome | None:
@@ -102,7 +103,7 @@ class Visitor:
         if self.busy:
             yield Failed("this stack is worked on already: wait, or cancel it")
             return
-        self._cancelled, self.marks = False, []
+        self._running, self._cancelled, self.marks = True, False, []
         for old in ("page.pickle", "stack.pickle"):
             (self._folder / old).unlink(missing_ok=True)
         _forget_loaded()
@@ -124,12 +125,15 @@ class Visitor:
             if self._job is not None:
                 self._job.cancel()
                 self._job = None
+            self._running = False
 
     async def _work(self, relative: bool) -> AsyncIterator[News]:
         folder, limits = self._folder, self._limits
         assert folder is not None
-        arguments = (folder / "photos", folder / "out", self.given, relative, limits.pixels, self._device)
-        self._job = Job(estimate, *arguments, seconds=limits.seconds)
+        arguments = (folder / "photos", folder / "out", self.given, relative, limits, self._device)
+        self._job = await asyncio.to_thread(Job, estimate, *arguments, seconds=limits.seconds)
+        if self._cancelled:
+            self._job.cancel()
         while True:
             news = self._job.news()
             self.last_seen = time.monotonic()
@@ -165,7 +169,7 @@ class Visitor:
 
     def _look(self, given: dict[str, Any]) -> None:
         assert self._folder is not None
-        job = Job(look, self._folder / "photos", given, self._limits.pixels, seconds=self._limits.look_seconds)
+        job = Job(look, self._folder / "photos", given, self._limits, seconds=self._limits.look_seconds)
         try:
             settings, self._magnifications = job.wait()
         except ValueError as error:
@@ -194,6 +198,13 @@ class Visitors:
         visitor = self._here.pop(name or "", None)
         if visitor is not None:
             visitor.forget()
+
+    def leave_idle(self) -> None:
+        """Those who did nothing for long."""
+        now = time.monotonic()
+        for key, visitor in list(self._here.items()):
+            if not visitor.busy and now - visitor.last_seen > self._limits.idle_seconds:
+                self.leave(key)
 
     def _make_room(self) -> None:
         idle = sorted((v.last_seen, key) for key, v in self._here.items() if not v.busy)

@@ -115,6 +115,32 @@ def test_the_longest_idle_goes_first(tmp_path: Path) -> None:
     assert here.of("a") is first and here.of("b") is not second
 
 
+def test_the_idle_leave_where_room_is_needed(tmp_path: Path) -> None:
+    here = Visitors(tmp_path, Limits(idle_seconds=50), "cpu")
+    first, second = here.of("a"), here.of("b")
+    first.last_seen -= 60
+    here.leave_idle()
+    assert here.of("b") is second and here.of("a") is not first
+
+
+def test_a_stack_waits_in_line_once(tmp_path: Path) -> None:
+    line = Line(places=1, waiting=5)
+    who = visitor(tmp_path / "root", line)
+    who.take(sorted(write_small_stack(tmp_path / "shots").iterdir()))
+    line.join()
+
+    async def wait_twice() -> list[News | int]:
+        waiting = who.run(False)
+        assert await anext(waiting) == 1 and who.busy
+        again = [news async for news in who.run(False)]
+        await waiting.aclose()
+        return again
+
+    (failed,) = asyncio.run(wait_twice())
+    assert isinstance(failed, Failed) and "already" in failed.sentence
+    assert not who.busy and line.ahead(line.join()) == 1
+
+
 @pytest.mark.parametrize("name", ["../../etc", "", None])
 def test_names_of_visitors_are_no_paths(tmp_path: Path, name: str | None) -> None:
     who = Visitors(tmp_path / "root", Limits(), "cpu").of(name)
