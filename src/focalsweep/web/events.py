@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from focalsweep.web.answers import (
 from focalsweep.web.jobs import Done, Failed
 from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
-from focalsweep.web.table import CAMERA, rows
+from focalsweep.web.table import CAMERA, UNITS, Typed, rows
 from focalsweep.web.visitors import Visitor, Visitors
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -50,31 +50,32 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         return settings_after(p, visitor, lambda: visitor.take_example(example))
 
     def change(request: gr.Request, texts: str, reference: str, *camera: str) -> dict[Any, Any]:
-        visitor = of(request)
-        table = _pairs(texts)
-        typed = dict(zip(CAMERA, camera, strict=True))
-        before = visitor.given
-        shown = settings_after(p, visitor, lambda: visitor.change(typed, table, reference))
-        left_alone = [p.results, p.status]
-        if visitor.given == before or _says_the_same(visitor, table):  # somebody may be typing in it
-            left_alone.append(p.table)
+        visitor, typed = of(request), _typed(texts, camera)
+        with visitor.changing:
+            before = visitor.given
+            shown = settings_after(p, visitor, lambda: visitor.change(typed, reference))
+            left_alone = [p.results, p.status]
+            if visitor.given == before or _says_the_same(visitor, typed):  # somebody may be typing in it
+                left_alone.append(p.table)
         return {part: value for part, value in shown.items() if part not in left_alone}
 
-    def change_unit(unit: str, request: gr.Request) -> dict[Any, Any]:
+    def change_unit(request: gr.Request, texts: str, unit: str, *others: str) -> dict[Any, Any]:
         visitor = of(request)
-        visitor.unit = unit
-        return {p.table: table_of(visitor)}
+        with visitor.changing:
+            shown = change(request, texts, *others)  # what was typed in the unit before counts
+            visitor.unit = unit
+            return shown | {p.table: table_of(visitor)}
 
     async def run(request: gr.Request, texts: str, reference: str, *others: Any) -> AsyncIterator[dict[Any, Any]]:
         visitor = of(request)
         try:
             *camera, relative = others
-            typed = dict(zip(CAMERA, camera, strict=True))
-            await asyncio.to_thread(visitor.change, typed, _pairs(texts), reference)  # others are served meanwhile
+            # In a thread: others are served meanwhile.
+            await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
         except FAILURES as error:
             yield {p.status: error_box(sentence(error))}
             return
-        yield {
+        begun: dict[Any, Any] = {
             p.run: gr.update(interactive=False),
             p.cancel: gr.update(visible=True),
             p.results: gr.update(visible=False),
@@ -86,7 +87,8 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             elif isinstance(news, Failed):
                 yield {p.status: status(news)} | ready
             else:
-                yield {p.status: status(news)}
+                yield {p.status: status(news)} | begun
+                begun = {}
 
     def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -139,12 +141,12 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     edits = [p.table.input, p.reference.input]
     edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]
     gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
-    p.unit.change(change_unit, [p.unit], [p.table], **PRIVATE)
+    p.unit.change(change_unit, [p.texts, p.unit, *typed[1:]], p.of_settings, js=COLLECT, **PRIVATE)
     working = p.run.click(
         run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
     )
     working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
-    p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
+    p.cancel.click(cancel, None, None, **PRIVATE)
     p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.model_tab.select(show_model, None, [p.model], **PRIVATE)
@@ -154,18 +156,19 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     page.unload(leave)
 
 
-def _pairs(texts: str) -> list[list[str]]:
-    """File and text of each row of the table, as the browser sends them."""
+def _typed(texts: str, camera: Sequence[str]) -> Typed:
+    """What the browser sends: the table as COLLECT wrote it, and the boxes of the camera."""
     try:
-        sent = json.loads(texts or "[]")
-    except json.JSONDecodeError:
-        return []
-    return [[str(part) for part in row] for row in sent if isinstance(row, list) and len(row) == 2]
+        sent = json.loads(texts or "{}")
+        unit, pairs = sent.get("unit"), [(str(file), str(text)) for file, text in sent.get("rows", [])]
+    except (ValueError, TypeError, AttributeError):
+        unit, pairs = None, []
+    return Typed(dict(zip(CAMERA, camera, strict=True)), pairs if unit in UNITS else [], unit if unit in UNITS else "m")
 
 
-def _says_the_same(visitor: Visitor, table: list[list[str]]) -> bool:
+def _says_the_same(visitor: Visitor, typed: Typed) -> bool:
     """Whether the rows that were sent are those that would be shown."""
-    if visitor.settings is None:
+    if visitor.settings is None or typed.unit != visitor.unit:
         return False
-    shown = [row[:2] for row in rows(visitor.settings, visitor.unit)]
-    return shown == [[file, text.strip().replace(",", ".")] for file, text in table]
+    shown = [tuple(row[:2]) for row in rows(visitor.settings, visitor.unit)]
+    return shown == [(file, text.strip().replace(",", ".")) for file, text in typed.frames]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from focalsweep.web.guard import OUR_NAMES, Guard
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.jobs import warm_up
 from focalsweep.web.limits import Limits, remove_old
+
+FOLDER_PREFIX, LOCK = "focalsweep-", "lock"
+JUST_BEGUN = 60.0  # seconds in which a server may not have locked its folder yet
 
 
 def read_auth(text: str | None) -> tuple[str, str] | None:
@@ -51,18 +56,17 @@ def serve(
     """
     if not is_loopback(host) and auth is None:
         raise ValueError(f"--host {host} lets others reach this page: give --auth NAME:PASSWORD too, or leave it out")
-    with (
-        contextlib.closing(_listen(host, port)) as listening,
-        tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
-    ):
+    with contextlib.closing(_listen(host, port)) as listening, own_folder() as root:
         refuse_other_hosts()
         warm_up()
-        os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")  # before its import, which makes a folder there
+        os.environ["GRADIO_TEMP_DIR"] = str(root / "uploads")  # before its import, which makes a folder there
         import_gradio()
+        import torch
         import uvicorn
 
+        torch.set_num_threads(1)  # only small pictures are made in this process: threads would wait for each other
         app = make_app(
-            Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
+            root, auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
         )
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
@@ -79,6 +83,34 @@ def serve(
             signal.signal(ending, _interrupt)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A temporary folder that goes with this process; those of servers that were killed outright go now."""
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, (Path(name) / LOCK).open("w") as lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until the process ends, however it does
+            for other in Path(name).parent.glob(f"{FOLDER_PREFIX}*"):
+                if _is_left_behind(other):
+                    shutil.rmtree(other, ignore_errors=True)
+        yield Path(name)
+
+
+def _is_left_behind(folder: Path) -> bool:
+    """Whether it is a folder of ours whose server lives no more."""
+    import fcntl
+
+    try:
+        if folder.stat().st_uid != os.getuid() or time.time() - (folder / LOCK).stat().st_mtime < JUST_BEGUN:
+            return False
+        with (folder / LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
 
 
 def _interrupt(*_: Any) -> None:

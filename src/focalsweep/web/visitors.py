@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
@@ -15,7 +16,7 @@ from focalsweep.photos.settings import StackSettings, stack_toml
 from focalsweep.types import FocalStack
 from focalsweep.web.jobs import Done, Failed, Job, Line, News, Progress
 from focalsweep.web.limits import Limits, receive
-from focalsweep.web.table import Shown, changes, show, sorted_by_focus
+from focalsweep.web.table import Shown, Typed, changes, show, sorted_by_focus
 from focalsweep.web.tasks import Outcome, estimate, load_outcome, load_stack_of, look
 
 POLL_SECONDS = 0.15
@@ -31,6 +32,7 @@ class Visitor:
         self._folder: Path | None = None
         self._job: Job | None = None
         self._running, self._cancelled = False, False
+        self.changing = threading.RLock()  # settings change one after the other, each on what the one before left
         self._magnifications: dict[str, float] = {}
         self.given: dict[str, Any] = {}
         self.settings: StackSettings | None = None
@@ -76,15 +78,16 @@ class Visitor:
                 shutil.copy(path, name)
             self.take(sorted(Path(name).iterdir()))
 
-    def change(self, camera: dict[str, str], table: Sequence[Sequence[Any]], reference: str | None) -> None:
+    def change(self, typed: Typed, reference: str | None) -> None:
         """Take over what was typed in; nothing changes where any of it makes no sense."""
-        if self.settings is None:
-            return
-        given = changes(self.shown, camera, table, self.unit, self.given)
-        if reference in ("lens", "sensor") and reference != self.settings.focus_reference:
-            given["focus_reference"] = reference
-        if given != self.given:
-            self._look(given)
+        with self.changing:
+            if self.settings is None:
+                return
+            given = changes(show(self.settings, typed.unit), typed, self.given)
+            if reference in ("lens", "sensor") and reference != self.settings.focus_reference:
+                given["focus_reference"] = reference
+            if given != self.given:
+                self._look(given)
 
     def toml(self) -> Path | None:
         """A stack.toml of what is known now, to download."""
@@ -110,11 +113,14 @@ class Visitor:
         ticket = None
         try:
             ticket = self._line.join()
-            while ahead := self._line.ahead(ticket):
-                yield ahead
-                await asyncio.sleep(POLL_SECONDS)
+            while True:
+                ahead = self._line.ahead(ticket)
+                yield ahead  # even if nobody is: from now on it can be cancelled
                 if self._cancelled:
                     raise ValueError("cancelled")
+                if not ahead:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
             async for news in self._work(relative):
                 yield news
         except ValueError as error:
