@@ -107,7 +107,7 @@ def browser_page(address: str, width: int = 1280, height: int = 900, dark: bool 
         try:
             yield page
         except BaseException:
-            screenshot(page, "failed")  # what the visitor saw then
+            screenshot(page, "failed_" + re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"]))
             raise
         browser.close()
     assert foreign == [] and wrong == [], (foreign, wrong)
