@@ -158,12 +158,14 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
 def _typed(texts: str, camera: Sequence[str]) -> Typed:
     """What the browser sends: the table as COLLECT wrote it, and the boxes of the camera."""
+    boxes = dict(zip(CAMERA, camera, strict=True))
     try:
         sent = json.loads(texts or "{}")
-        unit, pairs = sent.get("unit"), [(str(file), str(text)) for file, text in sent.get("rows", [])]
-    except (ValueError, TypeError, AttributeError):
-        unit, pairs = None, []
-    return Typed(dict(zip(CAMERA, camera, strict=True)), pairs if unit in UNITS else [], unit if unit in UNITS else "m")
+        if sent["unit"] in UNITS:
+            return Typed(boxes, [(str(file), str(text)) for file, text in sent["rows"]], sent["unit"])
+    except (ValueError, TypeError, KeyError):  # not from our script
+        pass
+    return Typed(boxes, [])
 
 
 def _says_the_same(visitor: Visitor, typed: Typed) -> bool:
