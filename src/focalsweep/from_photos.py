@@ -17,7 +17,7 @@ from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_byte
 from focalsweep.photos.alignment import Alignment
 from focalsweep.photos.reading import Photos
 from focalsweep.photos.values import Value
-from focalsweep.pipeline import GLANCE_PX, LEAST_REDUCTION, METHODS, at_full_size, estimate_as_it_is
+from focalsweep.pipeline import GLANCE_PX, LEAST_REDUCTION, METHODS, StageProgress, at_full_size, estimate_as_it_is
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import in_strongest_colour
@@ -92,7 +92,7 @@ def depth_from_photos(
         source,
         blend=True,
         memory=memory,
-        progress=lambda share: say("sweeping", share),
+        progress=StageProgress(say),
     )
     if scale < 1:
         say("full size", 0.0)

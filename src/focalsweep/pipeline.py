@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -51,6 +51,17 @@ SMALLER_TILES_PX = (384, 256, 192, 128)  # where memory is short
 SWEEP_SHARE = 0.6  # of the time, the rest is the network's
 
 
+@dataclass
+class StageProgress:
+    """A `Progress` that also tells what goes on: "sweeping" the planes, or the "network" reading their costs."""
+
+    say: Callable[[str, float], None]
+    stage: str = "sweeping"
+
+    def __call__(self, share: float) -> None:
+        self.say(self.stage, share)
+
+
 def network_depth(
     stack: FocalStack, planes: DepthGrid, *, memory: int | None = None, progress: Progress | None = None
 ) -> DepthPrediction:
@@ -92,9 +103,11 @@ def _read_tiles(
     for number, ((row, row_area), (column, column_area)) in enumerate(tiles):
         top, left = row_area.start, column_area.start
         part = grey.cropped(top, left, row_area.stop - top, column_area.stop - left)
+        _begin("sweeping", progress, number / len(tiles))
         swept = _part_of(progress, number / len(tiles), SWEEP_SHARE / len(tiles))
         bound = _left_for_sweep(memory, part, planes)
         volume = cost_volume(part, planes, COST, statistics=statistics, memory=bound, progress=swept)
+        _begin("network", progress, (number + SWEEP_SHARE) / len(tiles))
         piece = read_volume(network, stack.images[..., row_area, column_area], volume, frames)
         answer[:, :, row, column] = piece[
             ..., row.start - top : row.stop - top, column.start - left : column.stop - left
@@ -103,6 +116,12 @@ def _read_tiles(
         if progress:
             progress((number + 1) / len(tiles))
     return answer
+
+
+def _begin(stage: str, progress: Progress | None, share: float) -> None:
+    if isinstance(progress, StageProgress):
+        progress.stage = stage
+        progress(share)
 
 
 def _part_of(progress: Progress | None, start: float, share: float) -> Progress | None:
@@ -127,6 +146,7 @@ def _read_at_once(stack: FocalStack, planes: DepthGrid, memory: int | None, prog
     if not may_record(images, COST, plan, memory):
         swept, bound = _part_of(progress, 0, SWEEP_SHARE), _left_for_sweep(memory, grey_like, planes)
         volume = cost_volume(in_strongest_colour(stack), planes, COST, memory=bound, progress=swept)
+        _begin("network", progress, SWEEP_SHARE)
         answer = read_volume(network, images, volume, frames)
         if progress:
             progress(1.0)

@@ -1,6 +1,7 @@
 """The page in a process of its own, and Chromium to look at it; whatever reaches for another host fails the test."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -78,6 +79,7 @@ def page_server(folder: Path, *arguments: str, attacked: bool = False) -> Iterat
         process.wait(30)
         told = log.read_text()
         assert "reached for" not in told, told
+        assert attacked or "refused to reach for" not in told, told  # here or in a process that works on photos
         assert attacked or "Traceback" not in told, told  # Gradio shows its own where a request makes no sense
         left = [path for path in temporary.iterdir() if path.name.startswith("focalsweep")]
         assert left == [], left
@@ -102,7 +104,11 @@ def browser_page(address: str, width: int = 1280, height: int = 900, dark: bool 
         foreign, wrong = watch(page, address)
         page.goto(address)
         page.wait_for_selector("#fs-example")
-        yield page
+        try:
+            yield page
+        except BaseException:
+            screenshot(page, "failed_" + re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"]))
+            raise
         browser.close()
     assert foreign == [] and wrong == [], (foreign, wrong)
 
@@ -113,6 +119,7 @@ def watch(page: Any, address: str) -> tuple[list[str], list[str]]:
     wrong: list[str] = []
     own = (address, "data:", "blob:", address.replace("http", "ws", 1))
     page.on("request", lambda request: foreign.append(request.url) if not request.url.startswith(own) else None)
+    page.on("response", lambda answer: wrong.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
     return foreign, wrong
@@ -125,8 +132,13 @@ def run_example(page: Any) -> None:
 
 
 def run(page: Any) -> None:
+    """Until the depth is there."""
     page.click("#fs-run")
-    page.wait_for_selector("#fs-depth img", timeout=120_000)
+    for _ in range(300):
+        if page.locator("#fs-depth img").is_visible():
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError(f"no depth: {page.inner_text('#fs-status')!r}")
 
 
 def click_depth(page: Any, across: float, down: float) -> None:
@@ -138,3 +150,24 @@ def click_depth(page: Any, across: float, down: float) -> None:
 def screenshot(page: Any, name: str) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def text_of(page: Any, selector: str, pattern: str, seconds: float = 60) -> str:
+    """The text of a part of the page, once it matches."""
+    locator = page.locator(selector)
+    for _ in range(int(seconds * 5)):
+        found = locator.inner_text()
+        if re.search(pattern, found):
+            return str(found)
+        page.wait_for_timeout(200)
+    raise AssertionError(f"{selector} has no {pattern!r}: {locator.inner_text()!r}")
+
+
+def open_tab(page: Any, name: str) -> None:
+    """One of the result's tabs; on a narrow screen some are in a menu."""
+    tab = page.get_by_role("tab", name=name)
+    if tab.is_visible():
+        tab.click()
+    else:
+        page.locator("#fs-results .overflow-menu > button").click()
+        page.locator("#fs-results .overflow-dropdown button", has_text=name).click()

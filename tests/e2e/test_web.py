@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -19,6 +18,7 @@ from tests.e2e.browsing import (
     run,
     run_example,
     screenshot,
+    text_of,
     watch,
 )
 from tests.e2e.running import write_photos
@@ -31,17 +31,6 @@ PROJECTION_PX = 0.05 / 9.375e-5  # the renderer's field of view: 50 mm over its 
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with page_server(tmp_path_factory.mktemp("web")) as running:
         yield running
-
-
-def text_of(page: Any, selector: str, pattern: str, seconds: float = 60) -> str:
-    """The text of a part of the page, once it matches."""
-    locator = page.locator(selector)
-    for _ in range(int(seconds * 5)):
-        found = locator.inner_text()
-        if re.search(pattern, found):
-            return str(found)
-        page.wait_for_timeout(200)
-    raise AssertionError(f"{selector} has no {pattern!r}: {locator.inner_text()!r}")
 
 
 def true_points(*places: tuple[float, float]) -> tuple[list[float], float]:

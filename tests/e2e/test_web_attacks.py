@@ -100,6 +100,20 @@ def test_good_photos_are_taken(browser: Client, tmp_path: Path) -> None:
     assert "missing: type it in" in browser.give(photos(tmp_path / "shots"))
 
 
+def tiff_of_pages(count: int) -> bytes:
+    """Every page is the same strip of a black picture of 64 megapixels."""
+    strip = zlib.compress(bytes(8000 * 8000), 9)
+    start = 8 + len(strip)
+    fields = {256: 8000, 257: 8000, 258: 8, 259: 8, 262: 1, 273: 8, 277: 1, 278: 8000, 279: len(strip)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items())
+    size = 2 + len(entries) + 4
+    pages = b""
+    for number in range(count):
+        following = start + (number + 1) * size if number < count - 1 else 0
+        pages += struct.pack("<H", len(fields)) + entries + struct.pack("<I", following)
+    return b"II*\0" + struct.pack("<I", start) + strip + pages
+
+
 ATTACKS: dict[str, tuple[dict[str, bytes], str]] = {
     "zip slip": ({"a.zip": zip_slip(), "b.zip": zip_slip()}, "unpack it"),
     "page": ({"a.html": b"<script>alert(1)</script>", "b.jpg": b"x"}, "a.html is no picture"),
@@ -110,6 +124,19 @@ ATTACKS: dict[str, tuple[dict[str, bytes], str]] = {
         "is no file of this folder",
     ),
     "stack.toml that is no TOML": ({"stack.toml": b"\xff\xfe[[[", "a.jpg": b"x"}, "no valid TOML"),
+    "many pages": ({"a.tif": tiff_of_pages(61)}, "61 frames are too many"),
+    "video that is a list of addresses": (
+        {"a.mp4": b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nhttp://127.0.0.1:1/a.ts\n#EXT-X-ENDLIST\n"},
+        "cannot be read as a video",
+    ),
+    "video that is a list of files": (
+        {"a.avi": b"ffconcat version 1.0\nfile /etc/passwd\n"},
+        "cannot be read as a video",
+    ),
+    "video that is a call": (
+        {"a.mov": b"v=0\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 9 RTP/AVP 26\r\n"},
+        "cannot be read as a video",
+    ),
     "one file": ({"a.jpg": b"\xff\xd8\xff"}, "one picture only"),
 }
 
@@ -139,6 +166,7 @@ def test_refused_with_a_sentence(browser: Client, server: Server, attack: str) -
 def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: bytes, tmp_path: Path) -> None:
     """Whether refused when given or when worked on is the reader's business: the same sentences as elsewhere."""
     from focalsweep.web.jobs import Job
+    from focalsweep.web.limits import Limits
     from focalsweep.web.tasks import estimate
 
     files = {"a.png": contents, "b.png": contents}
@@ -147,10 +175,75 @@ def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: byte
     folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    job = Job(estimate, folder, tmp_path / "out", {}, True, 64_000_000, "cpu", seconds=60)
+    job = Job(estimate, folder, tmp_path / "out", {}, True, Limits(), "cpu", seconds=60)
     with pytest.raises(ValueError, match=r"a\.png"):
         job.wait()
     assert not (tmp_path / "out").exists()
+
+
+def test_known_folders_do_not_lead_outside(browser: Client, server: Server) -> None:
+    """Where its own upload lies, a visitor is told: from there, no way leads to what else is there."""
+    (mine,) = browser.upload({"a.jpg": b"x"})
+    root = Path(mine).parents[2]
+    assert root.parent == server.temporary and browser.http.get(f"/gradio_api/file={mine}").status_code == 200
+    secret = server.temporary.parent / "secret.txt"
+    for path in (f"{Path(mine).parent}/../../../../{secret.name}", f"{root}/visitors", f"{root}/uploads", str(secret)):
+        answer = browser.http.get(f"/gradio_api/file={path.replace('..', '%2e%2e')}")
+        assert answer.status_code in (403, 404) and SECRET not in answer.text
+        told = browser.take([_file(path, "a.jpg"), _file(path, "b.jpg")])
+        assert SECRET not in told and "missing: type it in" not in told
+    assert secret.read_text() == SECRET and (root / "uploads").is_dir()
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.xml", "a.js", "a.htm.jpg"])
+def test_uploaded_pages_are_not_shown_as_pages(browser: Client, name: str) -> None:
+    """A link to one that is sent to another visitor runs nothing: it is saved, or shown as a broken picture."""
+    (path,) = browser.upload({name: b"<script xmlns='http://www.w3.org/1999/xhtml'>alert(1)</script>"})
+    answer = browser.http.get(f"/gradio_api/file={path}")
+    shown = answer.headers["content-disposition"].startswith("inline")
+    assert answer.headers["content-type"] == ("image/jpeg" if shown else "application/octet-stream")
+    assert shown == (name == "a.htm.jpg") and answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:8888"])
+def test_other_pages_can_send_nothing(browser: Client, server: Server, origin: str) -> None:
+    """A form or script of a page elsewhere, in a browser on this computer."""
+    before = len(list(server.temporary.rglob("*")))
+    headers = {"origin": origin, "content-type": "text/plain"}
+    body = json.dumps({"data": [], "fn_index": 0, "session_hash": "theirs"})
+    assert browser.http.post("/gradio_api/queue/join", content=body, headers=headers).status_code == 403
+    uploaded = browser.http.post("/gradio_api/upload", files={"files": b"x"}, headers={"origin": origin})
+    assert uploaded.status_code == 403 and len(list(server.temporary.rglob("*"))) == before
+    asked = browser.http.options("/config", headers={"origin": origin, "access-control-request-method": "GET"})
+    assert asked.status_code == 403 and "access-control-allow-origin" not in asked.headers
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["run-history/buckets", "run-history/connect", "info", "openapi.json", "deep_link", "queue/status", "vibe-code/"],
+)
+def test_gradio_routes_that_the_page_does_not_use(browser: Client, path: str) -> None:
+    for method in ("GET", "POST"):
+        assert browser.http.request(method, f"/gradio_api/{path}").status_code == 404
+
+
+def test_a_message_that_is_too_large(browser: Client) -> None:
+    assert browser.http.post("/gradio_api/queue/join", content=b" " * (2**20 + 1)).status_code == 413
+
+
+def test_an_upload_that_breaks_off(browser: Client, server: Server) -> None:
+    """What has come of it stays in the page's own folder, and counts as used space."""
+    address = browser.http.base_url
+    body = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.jpg"\r\n\r\n' + b"y" * 2**20
+    connection = HTTPConnection(address.host, address.port, timeout=30)
+    connection.putrequest("POST", "/gradio_api/upload")
+    connection.putheader("Content-Type", "multipart/form-data; boundary=x")
+    connection.putheader("Content-Length", str(2**27))
+    connection.endheaders()
+    connection.send(body)
+    connection.close()
+    others = [path for path in server.temporary.iterdir() if not path.name.startswith(("focalsweep-", "pymp-"))]
+    assert others == []
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.txt", "/proc/self/environ", "http://example.invalid/a.jpg"])

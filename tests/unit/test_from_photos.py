@@ -69,7 +69,7 @@ def test_demo_stack_is_estimated_as_from_memory() -> None:
     assert np.median(error) < 0.01
     assert np.mean(np.abs(result.depth - true) <= 2 * result.std) > 0.9
     torch.testing.assert_close(stack.images, demo_stack().stack.images, rtol=0, atol=0)
-    assert list(dict.fromkeys(stages)) == ["aligning", "looking", "reading", "sweeping"]
+    assert list(dict.fromkeys(stages)) == ["aligning", "looking", "reading", "sweeping", "network"]
     record = result.record
     assert [frame["file"] for frame in record["frames"]] == NAMES
     assert record["frames"][6]["focus_distance"]["source"] == "stack.toml"

@@ -21,7 +21,8 @@ STAGES = {  # what the page calls them, and the share of the whole that is done 
     "aligning": ("Aligning the frames", 0.1),
     "looking": ("Looking for the range of depths", 0.25),
     "refining focus": ("Refining the focus distances", 0.3),
-    "sweeping": ("Sweeping the planes; the network reads them", 0.45),
+    "sweeping": ("Sweeping the planes", 0.45),
+    "network": ("The network reads the planes", 0.45),  # tile by tile, in turn with the sweep: they share a stretch
     "full size": ("Bringing the depth to full size", 0.8),
     "writing": ("Writing the files", 0.9),
 }
@@ -114,13 +115,16 @@ def table_of(visitor: Visitor) -> str:
         name, missing = escape(file), "" if text else ' class="fs-missing"'
         box = f'<input data-file="{name}" value="{escape(text)}" aria-label="Focus distance of {name}">'
         lines += f"<tr{missing}><td>{name}</td><td>{box}</td><td>{escape(source)}</td></tr>"
+    start = f'<table class="fs-table" data-unit="{escape(visitor.unit)}">'
     head = f"<tr><th>Photo</th><th>Focus ({escape(visitor.unit)})</th><th>Source</th></tr>"
-    return f'<table class="fs-table"><thead>{head}</thead><tbody>{lines}</tbody></table>'
+    return f"{start}<thead>{head}</thead><tbody>{lines}</tbody></table>"
 
 
 def status(news: News | int) -> str:
     """How far the work is."""
     if isinstance(news, int):
+        if news == 0:
+            return _progress("Starting", 0.0)
         others = "1 other stack" if news == 1 else f"{news} other stacks"
         return _progress(f"Waiting in line: {others} first", 0.0)
     if isinstance(news, Progress):

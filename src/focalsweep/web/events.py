@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from focalsweep.web.answers import (
     table_of,
 )
 from focalsweep.web.jobs import Done, Failed
+from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
-from focalsweep.web.table import CAMERA, rows
+from focalsweep.web.table import CAMERA, UNITS, Typed, rows
 from focalsweep.web.visitors import Visitor, Visitors
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -35,40 +37,45 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     def of(request: gr.Request) -> Visitor:
         return visitors.of(request.session_hash)
 
-    def take(files: Any, request: gr.Request) -> dict[Any, Any]:
-        visitor = of(request)
-        paths = [Path(file) for file in (files if isinstance(files, list) else [files] if files else [])]
+    def take(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        visitor, paths = of(request), [Path(file) for file in files or []]
         return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+
+    def take_folder(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        visitor, paths = of(request), of_a_folder([Path(file) for file in files or []])
+        return settings_after(p, visitor, lambda: visitor.take(paths))
 
     def take_example(request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
         return settings_after(p, visitor, lambda: visitor.take_example(example))
 
     def change(request: gr.Request, texts: str, reference: str, *camera: str) -> dict[Any, Any]:
-        visitor = of(request)
-        table = _pairs(texts)
-        typed = dict(zip(CAMERA, camera, strict=True))
-        before = visitor.given
-        shown = settings_after(p, visitor, lambda: visitor.change(typed, table, reference))
-        left_alone = [p.results, p.status]
-        if visitor.given == before or _says_the_same(visitor, table):  # somebody may be typing in it
-            left_alone.append(p.table)
+        visitor, typed = of(request), _typed(texts, camera)
+        with visitor.changing:
+            before = visitor.given
+            shown = settings_after(p, visitor, lambda: visitor.change(typed, reference))
+            left_alone = [p.results, p.status]
+            if visitor.given == before or _says_the_same(visitor, typed):  # somebody may be typing in it
+                left_alone.append(p.table)
         return {part: value for part, value in shown.items() if part not in left_alone}
 
-    def change_unit(unit: str, request: gr.Request) -> dict[Any, Any]:
+    def change_unit(request: gr.Request, texts: str, unit: str, *others: str) -> dict[Any, Any]:
         visitor = of(request)
-        visitor.unit = unit
-        return {p.table: table_of(visitor)}
+        with visitor.changing:
+            shown = change(request, texts, *others)  # what was typed in the unit before counts
+            visitor.unit = unit
+            return shown | {p.table: table_of(visitor)}
 
     async def run(request: gr.Request, texts: str, reference: str, *others: Any) -> AsyncIterator[dict[Any, Any]]:
         visitor = of(request)
         try:
             *camera, relative = others
-            visitor.change(dict(zip(CAMERA, camera, strict=True)), _pairs(texts), reference)
+            # In a thread: others are served meanwhile.
+            await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
         except FAILURES as error:
             yield {p.status: error_box(sentence(error))}
             return
-        yield {
+        begun: dict[Any, Any] = {
             p.run: gr.update(interactive=False),
             p.cancel: gr.update(visible=True),
             p.results: gr.update(visible=False),
@@ -76,11 +83,12 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
         async for news in visitor.run(bool(relative)):
             if isinstance(news, Done):
-                yield results_of(p, visitor) | ready
+                yield await asyncio.to_thread(results_of, p, visitor) | ready
             elif isinstance(news, Failed):
                 yield {p.status: status(news)} | ready
             else:
-                yield {p.status: status(news)}
+                yield {p.status: status(news)} | begun
+                begun = {}
 
     def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -128,17 +136,17 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
     typed = [p.texts, p.reference, *p.camera.values()]
     drop.upload(take, [drop], [drop, *p.of_settings], **PRIVATE)
-    folder.upload(take, [folder], [drop, *p.of_settings], **PRIVATE)
+    folder.upload(take_folder, [folder], p.of_settings, **PRIVATE)
     button.click(take_example, None, p.of_settings, **PRIVATE)
     edits = [p.table.input, p.reference.input]
     edits += [event for box in p.camera.values() for event in (box.blur, box.submit)]
     gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
-    p.unit.change(change_unit, [p.unit], [p.table], **PRIVATE)
+    p.unit.change(change_unit, [p.texts, p.unit, *typed[1:]], p.of_settings, js=COLLECT, **PRIVATE)
     working = p.run.click(
         run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
     )
     working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
-    p.cancel.click(cancel, None, None, queue=False, **PRIVATE)
+    p.cancel.click(cancel, None, None, **PRIVATE)
     p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.model_tab.select(show_model, None, [p.model], **PRIVATE)
@@ -148,18 +156,21 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     page.unload(leave)
 
 
-def _pairs(texts: str) -> list[list[str]]:
-    """File and text of each row of the table, as the browser sends them."""
+def _typed(texts: str, camera: Sequence[str]) -> Typed:
+    """What the browser sends: the table as COLLECT wrote it, and the boxes of the camera."""
+    boxes = dict(zip(CAMERA, camera, strict=True))
     try:
-        sent = json.loads(texts or "[]")
-    except json.JSONDecodeError:
-        return []
-    return [[str(part) for part in row] for row in sent if isinstance(row, list) and len(row) == 2]
+        sent = json.loads(texts or "{}")
+        if sent["unit"] in UNITS:
+            return Typed(boxes, [(str(file), str(text)) for file, text in sent["rows"]], sent["unit"])
+    except (ValueError, TypeError, KeyError):  # not from our script
+        pass
+    return Typed(boxes, [])
 
 
-def _says_the_same(visitor: Visitor, table: list[list[str]]) -> bool:
+def _says_the_same(visitor: Visitor, typed: Typed) -> bool:
     """Whether the rows that were sent are those that would be shown."""
-    if visitor.settings is None:
+    if visitor.settings is None or typed.unit != visitor.unit:
         return False
-    shown = [row[:2] for row in rows(visitor.settings, visitor.unit)]
-    return shown == [[file, text.strip().replace(",", ".")] for file, text in table]
+    shown = [tuple(row[:2]) for row in rows(visitor.settings, visitor.unit)]
+    return shown == [(file, text.strip().replace(",", ".")) for file, text in typed.frames]

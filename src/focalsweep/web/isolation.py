@@ -43,4 +43,5 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         address = address[0]
     host = address.decode("latin-1") if isinstance(address, bytes) else address
     if host and not is_loopback(str(host)):
+        print(f"focalsweep: refused to reach for {host}", file=sys.stderr, flush=True)  # a caller may hide the error
         raise PermissionError(f"{host} is another computer, and this page reaches for none")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,27 +23,33 @@ class Limits:
     """Bounds of the page; everything beyond is refused with a sentence.
 
     Args:
-        files: in one stack.
+        files: in one stack, or pages in its one file.
         file_bytes, stack_bytes: of one file, and of all files of a stack.
+        message_bytes: of everything else that a page says.
         disk_bytes: of all that visitors have on this computer's disk; uploads beyond it are turned away.
         pixels: of one picture.
         jobs: stacks that are worked on at a time; other visitors wait.
         waiting: visitors who may wait.
         seconds: that one stack may take.
+        memory_bytes: that it may take on a CPU; None: half of this computer's.
         look_seconds: that reading its settings may take.
         visitors: whose files are kept; the one who did nothing for longest goes first.
+        idle_seconds: after which files may go where the disk space is needed.
     """
 
     files: int = 60
     file_bytes: int = 200 * 2**20
     stack_bytes: int = 2**30
+    message_bytes: int = 2**20
     disk_bytes: int = 8 * 2**30
     pixels: int = 64_000_000
     jobs: int = 1
     waiting: int = 8
     seconds: float = 900.0
+    memory_bytes: int | None = None
     look_seconds: float = 60.0
     visitors: int = 32
+    idle_seconds: float = 3600.0
 
 
 def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]:
@@ -64,6 +73,8 @@ def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]
             raise ValueError(
                 f"{name} is no picture that can be read: give JPEG, PNG, TIFF, RAW, HEIC, WebP or BMP files"
             )
+        if not upload.is_file():  # the same file came from two pages at once, and the other was quicker
+            raise ValueError(f"{name} has gone meanwhile: give the photos again")
         size = upload.stat().st_size
         total += size
         if size > limits.file_bytes:
@@ -77,6 +88,12 @@ def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]
     return [folder / name for name in places]
 
 
+def of_a_folder(uploads: Sequence[Path]) -> list[Path]:
+    """Those of a folder's files that are meant: neither hidden nor of another kind, as on the command line."""
+    meant = [path for path in uploads if path.suffix.lower() in KINDS and not path.name.startswith(".")]
+    return [path for path in meant if path.suffix.lower() != ".toml" or path.name == NAME]
+
+
 def plain_name(name: str) -> str:
     """A file name that is only a name: no folders, nothing unprintable, not hidden, not too long."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
@@ -88,7 +105,21 @@ def plain_name(name: str) -> str:
 
 def bytes_in(folder: Path) -> int:
     """Of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return sum(status.st_size for _, status in _files_in(folder))
+
+
+def remove_old(folder: Path, seconds: float) -> None:
+    """Files below a folder that nothing was written to for so long: the halves of uploads that broke off too."""
+    for path, status in _files_in(folder):
+        if time.time() - status.st_mtime > seconds:
+            path.unlink(missing_ok=True)
+
+
+def _files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+            if not path.is_dir():
+                yield path, path.stat()
 
 
 def _megabytes(size: int) -> str:

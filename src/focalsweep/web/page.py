@@ -91,7 +91,9 @@ def _results_part() -> dict[str, Any]:
                     made["depth"] = gr.Image(**plain, label="Depth", elem_id="fs-depth")
                     made["scale"] = gr.HTML(padding=False)
                 with gr.Column(scale=2, min_width=260):
-                    made["mode"] = gr.Radio(DEPTH_MODES, value=DEPTH_MODES[0], label="A click in the picture will")
+                    made["mode"] = gr.Radio(
+                        DEPTH_MODES, value=DEPTH_MODES[0], label="A click in the picture will", elem_id="fs-mode"
+                    )
                     made["reading"] = gr.HTML(padding=False, elem_id="fs-reading")
                     made["curve"] = gr.HTML(padding=False, elem_id="fs-curve")
             with gr.Tab("Sharp picture"):

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
+import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from focalsweep.web.guard import OUR_NAMES, Guard
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.jobs import warm_up
-from focalsweep.web.limits import Limits, bytes_in
+from focalsweep.web.limits import Limits, remove_old
 
-OUR_NAMES = {"localhost", "127.0.0.1", "[::1]"}
-ADDRESS_IN_PATH = re.compile(r"proxy=|=\w+:/", re.IGNORECASE)
-HEADERS = {
-    # The browser itself refuses every other host; Gradio writes scripts and styles into the page.
-    "content-security-policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' blob:; "
-        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' blob:; "
-        "connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; "
-        "form-action 'self'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
+FOLDER_PREFIX, LOCK = "focalsweep-", "lock"
+JUST_BEGUN = 60.0  # seconds in which a server may not have locked its folder yet
 
 
 def read_auth(text: str | None) -> tuple[str, str] | None:
@@ -65,18 +56,17 @@ def serve(
     """
     if not is_loopback(host) and auth is None:
         raise ValueError(f"--host {host} lets others reach this page: give --auth NAME:PASSWORD too, or leave it out")
-    import_gradio()
-    import uvicorn
-
-    with (
-        contextlib.closing(_listen(host, port)) as listening,
-        tempfile.TemporaryDirectory(prefix="focalsweep-") as name,
-    ):
+    with contextlib.closing(_listen(host, port)) as listening, own_folder() as root:
         refuse_other_hosts()
         warm_up()
-        os.environ["GRADIO_TEMP_DIR"] = str(Path(name) / "uploads")
+        os.environ["GRADIO_TEMP_DIR"] = str(root / "uploads")  # before its import, which makes a folder there
+        import_gradio()
+        import torch
+        import uvicorn
+
+        torch.set_num_threads(1)  # only small pictures are made in this process: threads would wait for each other
         app = make_app(
-            Path(name), auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
+            root, auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
         )
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
@@ -93,6 +83,34 @@ def serve(
             signal.signal(ending, _interrupt)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A temporary folder that goes with this process; those of servers that were killed outright go now."""
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, (Path(name) / LOCK).open("w") as lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until the process ends, however it does
+            for other in Path(name).parent.glob(f"{FOLDER_PREFIX}*"):
+                if _is_left_behind(other):
+                    shutil.rmtree(other, ignore_errors=True)
+        yield Path(name)
+
+
+def _is_left_behind(folder: Path) -> bool:
+    """Whether it is a folder of ours whose server lives no more."""
+    import fcntl
+
+    try:
+        if folder.stat().st_uid != os.getuid() or time.time() - (folder / LOCK).stat().st_mtime < JUST_BEGUN:
+            return False
+        with (folder / LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
 
 
 def _interrupt(*_: Any) -> None:
@@ -127,7 +145,8 @@ def make_app(
     uploads, kept = root / "uploads", root / "visitors"
     for folder in (uploads, kept):
         folder.mkdir(parents=True, exist_ok=True)
-    blocks = make_page(Visitors(kept, limits, device), example)
+    visitors = Visitors(kept, limits, device)
+    blocks = make_page(visitors, example)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app = gradio.mount_gradio_app(
         app,
@@ -142,63 +161,12 @@ def make_app(
         css=CSS,
         head=NARROW + JAVASCRIPT,
     )
-    return Guard(app, root, limits, OUR_NAMES if loopback else None)
 
+    def make_room() -> None:
+        visitors.leave_idle()
+        remove_old(uploads, limits.idle_seconds)
 
-class Guard:
-    """In front of the page: foreign host names, too large bodies and a full disk are turned away; headers are added."""
-
-    def __init__(self, app: Any, root: Path, limits: Limits, names: set[str] | None) -> None:
-        self._app, self._root, self._limits, self._names = app, root, limits, names
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal:
-            await _answer(send, *refusal)
-            return
-        left = self._limits.stack_bytes
-
-        async def counted() -> Any:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            return {"type": "http.disconnect"} if left < 0 else message
-
-        async def dressed(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
-                message["headers"] = kept + [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            await send(message)
-
-        await self._app(scope, counted, dressed)
-
-    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        host = headers.get(b"host", b"").decode("latin-1")
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self._names is not None and name not in self._names:  # a page of another name that points here
-            return 421, "this page answers to localhost only"
-        if ADDRESS_IN_PATH.search(scope["path"]):  # Gradio would fetch it
-            return 404, "this page reaches for no other host"
-        if scope["method"] == "POST":
-            length = headers.get(b"content-length", b"0")
-            if not length.isdigit() or int(length) > self._limits.stack_bytes:
-                return (
-                    413,
-                    f"at most {self._limits.stack_bytes // 2**20} MB are taken at a time: give fewer or smaller photos",
-                )
-            if scope["path"].endswith("/upload") and bytes_in(self._root) + int(length) > self._limits.disk_bytes:
-                return 507, "the disk space of this page is full: come back in an hour"
-        return None
-
-
-async def _answer(send: Any, status: int, words: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": words.encode()})
+    return Guard(app, root, limits, OUR_NAMES if loopback else None, make_room)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -55,8 +55,14 @@ CSS = """
 .fs-curve line { stroke: var(--primary-500); stroke-width: 2; vector-effect: non-scaling-stroke; }
 .fs-curve div { display: flex; justify-content: space-between; font-size: 0.85rem; }
 .fs-picture :is(.image-frame, img) { width: 100% !important; height: auto !important; max-height: none; }
+.fs-picture img { object-fit: contain !important; }
+:is(#fs-refocused, #fs-confidence) { max-width: 720px; }
+#fs-drop button .wrap { font-size: 0; gap: 10px; }
+#fs-drop button .wrap::after { content: "Drop the photos here, or click to choose them"; font-size: 1rem; }
+#fs-drop button .wrap .or { display: none; }
 #fs-depth img { cursor: crosshair; }
-#fs-depth:focus-visible { outline: 2px solid var(--primary-500); outline-offset: 2px; }
+.gradio-container :is(button, input, textarea, a, [tabindex]):focus-visible {
+  outline: 2px solid var(--fs-accent) !important; outline-offset: 2px; }
 .fs-cross { position: fixed; width: 17px; height: 17px; margin: -8px 0 0 -8px; pointer-events: none; z-index: 50;
   background: linear-gradient(#fff, #fff) center / 17px 3px no-repeat, linear-gradient(#fff, #fff) center / 3px 17px
   no-repeat; filter: drop-shadow(0 0 2px #000); }
@@ -84,10 +90,12 @@ element.addEventListener("change", (event) => {
   trigger("input");
 });
 """
-# Puts the texts of the table in place of the first input of an event.
+# Puts the texts of the table, and their unit, in place of the first input of an event.
 COLLECT = """
-(first, ...others) => [JSON.stringify([...document.querySelectorAll("#fs-table input")].map((box) =>
-  [box.dataset.file, box.value])), ...others]
+(first, ...others) => [JSON.stringify({
+  unit: document.querySelector("#fs-table table")?.dataset.unit,
+  rows: [...document.querySelectorAll("#fs-table input")].map((box) => [box.dataset.file, box.value]),
+}), ...others]
 """
 
 # Arrow keys move a cross over the depth picture, Enter clicks there.
@@ -109,7 +117,8 @@ JAVASCRIPT = """
     cross.style.left = point.x + "px"; cross.style.top = point.y + "px";
   };
   const ready = () => {
-    const frame = holder();
+    const frame = holder(), within = frame && frame.querySelector("button");
+    if (within && within.tabIndex !== -1) within.tabIndex = -1;  // one stop of Tab is enough
     if (!frame || frame.dataset.keys) return;
     frame.dataset.keys = "1"; frame.tabIndex = 0;
     frame.setAttribute("role", "application");

@@ -39,6 +39,15 @@ class Shown:
     frames: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Typed:
+    """The texts that the page sends: of the camera by name, of the frames as (file, text) in a unit."""
+
+    camera: dict[str, str]
+    frames: Sequence[tuple[str, str]]
+    unit: str = "m"
+
+
 def sorted_by_focus(settings: StackSettings) -> StackSettings:
     """Near to far; as it was while a distance is missing, so that no row moves while distances are typed in."""
     if any(value is None for value in settings.focus_distances):
@@ -81,29 +90,27 @@ def source_of(value: Value | None, unit: str = "", factor: float | None = None) 
     return f"{source}, {digits(ends[0])} to {digits(ends[1])}"
 
 
-def changes(
-    shown: Shown, camera: dict[str, str], table: Sequence[Sequence[Any]], unit: str, given: dict[str, Any]
-) -> dict[str, Any]:
+def changes(shown: Shown, typed: Typed, given: dict[str, Any]) -> dict[str, Any]:
     """`given` (overrides for `open_photos`) with every text that differs from what was shown; an emptied one goes.
 
     Raises:
         ValueError: a text is no number, or one that no lens has.
     """
     changed = {**given, "focus_distances": dict(given.get("focus_distances", {}))}
-    for name, text in camera.items():
+    for name, text in typed.camera.items():
         if text.strip() == shown.camera.get(name, ""):
             continue
         label, factor, _ = CAMERA[name]
         changed.pop(name, None)
         if text.strip():
             changed[name] = _number(text, label.lower()) / factor
-    for row in table:
-        file, text = str(row[0]), "" if row[1] is None else str(row[1]).strip()
+    for file, text in typed.frames:
+        text = text.strip()
         if file not in shown.frames or text == shown.frames[file]:
             continue
         changed["focus_distances"].pop(file, None)
         if text:
-            changed["focus_distances"][file] = _distance(text, file, unit)
+            changed["focus_distances"][file] = _distance(text, file, typed.unit)
     return changed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import pickle
 import warnings
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from focalsweep.results.contact_sheet import Pixels, display_pixels
 from focalsweep.results.result import DepthResult
 from focalsweep.types import FocalStack
 from focalsweep.web.jobs import Say
+from focalsweep.web.limits import Limits
 
 LONGEST_PX = 960  # of the pictures on the page
 PAGE_FILE, STACK_FILE = "page.pickle", "stack.pickle"
@@ -55,21 +57,24 @@ class Outcome:
         return next((path for path in self.files if path.name == name), None)
 
 
-def look(say: Say, folder: Path, given: dict[str, Any], pixels: int) -> tuple[StackSettings, dict[str, float]]:
+def look(say: Say, folder: Path, given: dict[str, Any], limits: Limits) -> tuple[StackSettings, dict[str, float]]:
     """The settings of the photos, and the magnifications that a stack.toml of theirs gives."""
-    lower_pixel_limit(pixels)
+    lower_pixel_limit(limits.pixels)
     settings, _ = find_settings(folder, **given)
+    if len(settings.files) > limits.files:  # pages of one file
+        raise ValueError(f"{len(settings.files)} frames are too many: at most {limits.files} are taken, leave some out")
     return settings, read_stack_file(folder).magnifications
 
 
 def estimate(
-    say: Say, folder: Path, out: Path, given: dict[str, Any], relative: bool, pixels: int, device: str
+    say: Say, folder: Path, out: Path, given: dict[str, Any], relative: bool, limits: Limits, device: str
 ) -> None:
     """Depth of the photos: files into `out`, and beside it what the page shows."""
-    lower_pixel_limit(pixels)
+    lower_pixel_limit(limits.pixels)
     say("reading", 0.0)
     photos = open_photos(folder, relative=relative, **given)
-    result, stack = depth_from_photos(photos, device=device, stage=say)
+    memory = limits.memory_bytes or _half_of_memory() if device == "cpu" else None
+    result, stack = depth_from_photos(photos, memory=memory, device=device, stage=say)
     say("writing", 0.0)
     exports = ["ply", "glb"] + (["exr"] if importlib.util.find_spec("OpenEXR") else [])
     exports = [] if photos.relative else exports  # they need metres
@@ -120,6 +125,14 @@ def reduced(result: DepthResult, longest_px: int) -> DepthResult:
         all_in_focus=np.ascontiguousarray(sharp.numpy()),
         camera=result.camera.resized(1 / step),
     )
+
+
+def _half_of_memory() -> int | None:
+    """Of this computer's; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _like(pixels: Pixels, shape: tuple[int, ...]) -> Pixels:

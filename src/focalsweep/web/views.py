@@ -28,7 +28,7 @@ from focalsweep.web.tasks import Outcome
 
 Mark = tuple[int, int]  # row, column
 LEAST_WIDTH_PX = 700  # above the widest that the page shows it
-REFOCUS_PX = 320  # a picture that follows the slider
+REFOCUS_PX = 640  # a picture that follows the slider: a tenth of a second
 SCALE_STEPS = 24
 LEAST_TICK_GAP = 0.16  # of the bar, so that labels do not touch on a phone
 CURVE = (320, 120)  # the SVG's own units

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
@@ -15,7 +16,7 @@ from focalsweep.photos.settings import StackSettings, stack_toml
 from focalsweep.types import FocalStack
 from focalsweep.web.jobs import Done, Failed, Job, Line, News, Progress
 from focalsweep.web.limits import Limits, receive
-from focalsweep.web.table import Shown, changes, show, sorted_by_focus
+from focalsweep.web.table import Shown, Typed, changes, show, sorted_by_focus
 from focalsweep.web.tasks import Outcome, estimate, load_outcome, load_stack_of, look
 
 POLL_SECONDS = 0.15
@@ -30,7 +31,8 @@ class Visitor:
         self._root, self._limits, self._line, self._device = root, limits, line, device
         self._folder: Path | None = None
         self._job: Job | None = None
-        self._cancelled = False
+        self._running, self._cancelled = False, False
+        self.changing = threading.RLock()  # settings change one after the other, each on what the one before left
         self._magnifications: dict[str, float] = {}
         self.given: dict[str, Any] = {}
         self.settings: StackSettings | None = None
@@ -40,7 +42,8 @@ class Visitor:
 
     @property
     def busy(self) -> bool:
-        return self._job is not None
+        """Whether its stack is worked on, or waits for it."""
+        return self._running
 
     @property
     def outcome(self) -> Outcome | None:
@@ -75,15 +78,16 @@ class Visitor:
                 shutil.copy(path, name)
             self.take(sorted(Path(name).iterdir()))
 
-    def change(self, camera: dict[str, str], table: Sequence[Sequence[Any]], reference: str | None) -> None:
+    def change(self, typed: Typed, reference: str | None) -> None:
         """Take over what was typed in; nothing changes where any of it makes no sense."""
-        if self.settings is None:
-            return
-        given = changes(self.shown, camera, table, self.unit, self.given)
-        if reference in ("lens", "sensor") and reference != self.settings.focus_reference:
-            given["focus_reference"] = reference
-        if given != self.given:
-            self._look(given)
+        with self.changing:
+            if self.settings is None:
+                return
+            given = changes(show(self.settings, typed.unit), typed, self.given)
+            if reference in ("lens", "sensor") and reference != self.settings.focus_reference:
+                given["focus_reference"] = reference
+            if given != self.given:
+                self._look(given)
 
     def toml(self) -> Path | None:
         """A stack.toml of what is known now, to download."""
@@ -102,18 +106,21 @@ class Visitor:
         if self.busy:
             yield Failed("this stack is worked on already: wait, or cancel it")
             return
-        self._cancelled, self.marks = False, []
+        self._running, self._cancelled, self.marks = True, False, []
         for old in ("page.pickle", "stack.pickle"):
             (self._folder / old).unlink(missing_ok=True)
         _forget_loaded()
         ticket = None
         try:
             ticket = self._line.join()
-            while ahead := self._line.ahead(ticket):
-                yield ahead
-                await asyncio.sleep(POLL_SECONDS)
+            while True:
+                ahead = self._line.ahead(ticket)
+                yield ahead  # even if nobody is: from now on it can be cancelled
                 if self._cancelled:
                     raise ValueError("cancelled")
+                if not ahead:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
             async for news in self._work(relative):
                 yield news
         except ValueError as error:
@@ -124,12 +131,15 @@ class Visitor:
             if self._job is not None:
                 self._job.cancel()
                 self._job = None
+            self._running = False
 
     async def _work(self, relative: bool) -> AsyncIterator[News]:
         folder, limits = self._folder, self._limits
         assert folder is not None
-        arguments = (folder / "photos", folder / "out", self.given, relative, limits.pixels, self._device)
-        self._job = Job(estimate, *arguments, seconds=limits.seconds)
+        arguments = (folder / "photos", folder / "out", self.given, relative, limits, self._device)
+        self._job = await asyncio.to_thread(Job, estimate, *arguments, seconds=limits.seconds)
+        if self._cancelled:
+            self._job.cancel()
         while True:
             news = self._job.news()
             self.last_seen = time.monotonic()
@@ -165,7 +175,7 @@ class Visitor:
 
     def _look(self, given: dict[str, Any]) -> None:
         assert self._folder is not None
-        job = Job(look, self._folder / "photos", given, self._limits.pixels, seconds=self._limits.look_seconds)
+        job = Job(look, self._folder / "photos", given, self._limits, seconds=self._limits.look_seconds)
         try:
             settings, self._magnifications = job.wait()
         except ValueError as error:
@@ -194,6 +204,13 @@ class Visitors:
         visitor = self._here.pop(name or "", None)
         if visitor is not None:
             visitor.forget()
+
+    def leave_idle(self) -> None:
+        """Those who did nothing for long."""
+        now = time.monotonic()
+        for key, visitor in list(self._here.items()):
+            if not visitor.busy and now - visitor.last_seen > self._limits.idle_seconds:
+                self.leave(key)
 
     def _make_room(self) -> None:
         idle = sorted((v.last_seen, key) for key, v in self._here.items() if not v.busy)

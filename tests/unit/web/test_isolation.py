@@ -33,6 +33,7 @@ except PermissionError as error:
 def test_other_hosts_are_refused(call: str) -> None:
     done = subprocess.run([sys.executable, "-c", ATTEMPT.format(call=call)], capture_output=True, text=True, timeout=60)
     assert "is another computer" in done.stdout, done.stderr
+    assert "refused to reach for" in done.stderr
 
 
 OWN = ("localhost", "127.0.0.1", "127.9.9.9", "::1")

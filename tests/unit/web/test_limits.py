@@ -1,10 +1,11 @@
 """What visitors may send, and under which names it is kept."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from focalsweep.web.limits import Limits, plain_name, receive
+from focalsweep.web.limits import Limits, of_a_folder, plain_name, receive, remove_old
 from tests.errors import assert_one_sentence, message_of
 
 
@@ -63,3 +64,23 @@ def test_sizes(tmp_path: Path, limits: Limits) -> None:
 )
 def test_plain_names(name: str, plain: str) -> None:
     assert plain_name(name) == plain
+
+
+def test_a_file_that_another_page_took(tmp_path: Path) -> None:
+    uploads = write(tmp_path / "up", "a.jpg", "b.jpg")
+    uploads[1].unlink()
+    message = message_of(lambda: receive(uploads, tmp_path / "kept", Limits()), ValueError)
+    assert_one_sentence(message, "b.jpg has gone meanwhile", "again")
+    assert uploads[0].exists() and "/" not in message
+
+
+def test_a_folder_has_more_than_photos() -> None:
+    given = [Path(name) for name in ("a.JPG", ".b.jpg", "notes.txt", "Thumbs.db", "stack.toml", "x.toml", "c.mp4")]
+    assert [path.name for path in of_a_folder(given)] == ["a.JPG", "stack.toml", "c.mp4"]
+
+
+def test_old_files_are_removed(tmp_path: Path) -> None:
+    old, new = write(tmp_path / "up", "old", "new")
+    os.utime(old, (0, 0))
+    remove_old(tmp_path, 3600)
+    assert new.exists() and not old.exists()

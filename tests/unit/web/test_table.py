@@ -6,7 +6,7 @@ import pytest
 
 from focalsweep.photos.settings import StackSettings
 from focalsweep.photos.values import Value, between, exact
-from focalsweep.web.table import MISSING, changes, rows, show, sorted_by_focus
+from focalsweep.web.table import MISSING, Typed, changes, rows, show, sorted_by_focus
 from tests.errors import assert_one_sentence, message_of
 
 
@@ -33,8 +33,12 @@ def test_every_unit_shows_and_reads_the_same_metres(unit: str, texts: list[str])
     assert [row[1] for row in table] == texts
     assert [row[2] for row in table] == ["typed in", "EXIF", "EXIF"]
     nothing = show(settings(None, None, None), unit)
-    given = changes(nothing, {}, table, unit, {})
+    given = changes(nothing, Typed({}, pairs(table), unit), {})
     assert given["focus_distances"] == {"1.jpg": 0.25, "0.jpg": 0.5, "2.jpg": math.inf}
+
+
+def pairs(table: list[list[str]]) -> list[tuple[str, str]]:
+    return [(row[0], row[1]) for row in table]
 
 
 def test_missing_is_marked_and_nothing_moves() -> None:
@@ -53,22 +57,22 @@ def test_only_what_was_changed_is_given() -> None:
     exactly = settings(exact(1 / 3, "EXIF"), exact(2 / 3, "EXIF"))
     shown = show(exactly, "m")
     table = rows(exactly, "m")
-    assert changes(shown, shown.camera, table, "m", {}) == {"focus_distances": {}}
+    assert changes(shown, Typed(shown.camera, pairs(table)), {}) == {"focus_distances": {}}
     table[1][1] = "0,7"
-    given = changes(shown, shown.camera | {"f_number": "f/2.8", "pixel_pitch": ""}, table, "m", {"pixel_pitch": 4e-6})
+    camera = shown.camera | {"f_number": "f/2.8", "pixel_pitch": ""}
+    given = changes(shown, Typed(camera, pairs(table)), {"pixel_pitch": 4e-6})
     assert given == {"f_number": 2.8, "focus_distances": {"1.jpg": 0.7}}
     table[1][1] = ""
-    assert changes(shown, {}, table, "m", given) == {"f_number": 2.8, "focus_distances": {}}
+    assert changes(shown, Typed({}, pairs(table)), given) == {"f_number": 2.8, "focus_distances": {}}
 
 
 @pytest.mark.parametrize("text", ["far", "-1", "0", "nan", "1e999"])
 def test_nonsense_is_refused(text: str) -> None:
     shown = show(KNOWN, "m")
-    table = [["0.jpg", text, ""]]
-    assert_one_sentence(message_of(lambda: changes(shown, {}, table, "m", {}), ValueError), "0.jpg", text)
-    camera = {"f_number": text}
-    assert_one_sentence(message_of(lambda: changes(shown, camera, [], "m", {}), ValueError), "f-number", text)
+    frame, camera = Typed({}, [("0.jpg", text)]), Typed({"f_number": text}, [])
+    assert_one_sentence(message_of(lambda: changes(shown, frame, {}), ValueError), "0.jpg", text)
+    assert_one_sentence(message_of(lambda: changes(shown, camera, {}), ValueError), "f-number", text)
 
 
 def test_rows_of_other_files_are_left_alone() -> None:
-    assert changes(show(KNOWN, "m"), {}, [["../other.jpg", "1", ""]], "m", {}) == {"focus_distances": {}}
+    assert changes(show(KNOWN, "m"), Typed({}, [("../other.jpg", "1")]), {}) == {"focus_distances": {}}

@@ -10,6 +10,7 @@ import pytest
 from focalsweep.web import views
 from focalsweep.web.jobs import Done, Failed, Line, News, Progress
 from focalsweep.web.limits import Limits
+from focalsweep.web.table import Typed
 from focalsweep.web.visitors import Visitor, Visitors
 from tests.e2e.running import write_photos, write_small_stack
 from tests.errors import assert_one_sentence, message_of
@@ -37,7 +38,7 @@ def test_photos_to_result(tmp_path: Path) -> None:
     assert [frame["magnification"] for frame in written["frame"]] == [0.868421, 0.911894, 0.955357]
     news = run(who)
     assert isinstance(news[-1], Done)
-    assert {item.stage for item in news if isinstance(item, Progress)} >= {"sweeping"}
+    assert {item.stage for item in news if isinstance(item, Progress)} & {"sweeping", "network"}  # only the latest
     outcome, stack = who.outcome, who.stack
     assert outcome is not None and stack is not None
     assert {path.name for path in outcome.files} >= {"depth.npz", "mesh.glb", "run.json"}
@@ -65,9 +66,8 @@ def test_missing_settings_are_typed_in(tmp_path: Path) -> None:
     (failed,) = [news for news in run(who) if isinstance(news, Failed)]
     assert_one_sentence(failed.sentence, "the photos", "focus distance unknown")
     assert str(tmp_path) not in failed.sentence
-    who.unit = "cm"
     camera = {"focal_length": "50", "f_number": "4", "pixel_pitch": "93.75"}
-    who.change(camera, [["0.jpg", "38", ""], ["3.jpg", "56.75", ""], ["6.jpg", "112", ""]], "lens")
+    who.change(Typed(camera, [("0.jpg", "38"), ("3.jpg", "56.75"), ("6.jpg", "112")], "cm"), "lens")
     assert who.settings.unknown == () and who.given["focus_distances"]["3.jpg"] == 0.5675
     assert isinstance(run(who)[-1], Done)
     assert who.outcome is not None and 0.35 < np.median(who.outcome.result.depth) < 1.2
@@ -107,12 +107,53 @@ def test_waiting_and_cancelling(tmp_path: Path) -> None:
     assert line.ahead(line.join()) == 0
 
 
+def test_cancelled_as_soon_as_it_can_be(tmp_path: Path) -> None:
+    who = visitor(tmp_path / "root")
+    who.take(sorted(write_small_stack(tmp_path / "shots").iterdir()))
+
+    async def cancel_at_once() -> list[News | int]:
+        heard: list[News | int] = []
+        async for news in who.run(False):
+            heard.append(news)
+            who.cancel()
+        return heard
+
+    assert asyncio.run(cancel_at_once()) == [0, Failed("cancelled")]
+    assert isinstance(run(who)[-1], Done)  # and it works again
+
+
 def test_the_longest_idle_goes_first(tmp_path: Path) -> None:
     here = Visitors(tmp_path, Limits(visitors=2), "cpu")
     first, second = here.of("a"), here.of("b")
     assert here.of("a") is first
     here.of("c")
     assert here.of("a") is first and here.of("b") is not second
+
+
+def test_the_idle_leave_where_room_is_needed(tmp_path: Path) -> None:
+    here = Visitors(tmp_path, Limits(idle_seconds=50), "cpu")
+    first, second = here.of("a"), here.of("b")
+    first.last_seen -= 60
+    here.leave_idle()
+    assert here.of("b") is second and here.of("a") is not first
+
+
+def test_a_stack_waits_in_line_once(tmp_path: Path) -> None:
+    line = Line(places=1, waiting=5)
+    who = visitor(tmp_path / "root", line)
+    who.take(sorted(write_small_stack(tmp_path / "shots").iterdir()))
+    line.join()
+
+    async def wait_twice() -> list[News | int]:
+        waiting = who.run(False)
+        assert await anext(waiting) == 1 and who.busy
+        again = [news async for news in who.run(False)]
+        await waiting.aclose()
+        return again
+
+    (failed,) = asyncio.run(wait_twice())
+    assert isinstance(failed, Failed) and "already" in failed.sentence
+    assert not who.busy and line.ahead(line.join()) == 1
 
 
 @pytest.mark.parametrize("name", ["../../etc", "", None])

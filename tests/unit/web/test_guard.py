@@ -1,0 +1,163 @@
+"""What stands in front of the page, without the page."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from focalsweep.web.guard import HEADERS, OUR_NAMES, Guard
+from focalsweep.web.limits import Limits
+
+SMALL = Limits(stack_bytes=100, message_bytes=20, disk_bytes=150)
+UPLOAD, JOIN = "/gradio_api/upload", "/gradio_api/queue/join"
+
+
+class Page:
+    """Takes what comes, and says what it heard."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            self.heard.append(message["type"])
+            if message["type"] == "http.disconnect" or not message.get("more_body"):
+                break
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"referrer-policy", b"unsafe-url")]})
+
+
+async def ask(
+    guard: Guard, headers: dict[str, str], chunks: list[bytes], path: str = UPLOAD, kind: str = "http"
+) -> list[Any]:
+    """All that is sent back."""
+    bodies = [{"type": "http.request", "body": part, "more_body": i < len(chunks) - 1} for i, part in enumerate(chunks)]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.sleep(0)  # others may come between
+        return bodies.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
+    await guard({"type": kind, "method": "POST", "path": path, "headers": encoded}, receive, send)
+    return sent
+
+
+def status(
+    root: Path, headers: dict[str, str], chunks: list[bytes], path: str = UPLOAD, **changed: Any
+) -> tuple[int, list[str]]:
+    """The status that a visitor gets, and what the page behind the guard heard."""
+    page = Page()
+    sent = asyncio.run(ask(guard_of(page, root, **changed), headers, chunks, path))
+    if sent[0]["status"] == 200:
+        assert (b"referrer-policy", b"no-referrer") in sent[0]["headers"] and len(sent[0]["headers"]) == len(HEADERS)
+    return sent[0]["status"], page.heard
+
+
+def guard_of(page: Page, root: Path, **changed: Any) -> Guard:
+    return Guard(page, root, SMALL, **{"names": OUR_NAMES, "make_room": lambda: None} | changed)
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:7860", "127.0.0.1:1", "[::1]:80", "[::1]"])
+def test_our_names(tmp_path: Path, host: str) -> None:
+    assert status(tmp_path, {"host": host, "content-length": "3"}, [b"abc"]) == (200, ["http.request"])
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]"])
+def test_other_names(tmp_path: Path, host: str) -> None:
+    assert status(tmp_path, {"host": host}, [b"abc"]) == (421, [])
+
+
+FROM_ELSEWHERE = [
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://localhost:8888"},
+    {"origin": "http://127.0.0.1:7860"},  # another name is another page
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+    {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},  # another port of this computer
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "origin": "http://evil.example"},
+]
+FROM_OURS = [
+    {},
+    {"origin": "http://localhost:7860"},
+    {"origin": "https://localhost:7860"},  # behind a proxy
+    {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "origin": "http://localhost:7860"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"},  # a link to the page
+]
+
+
+@pytest.mark.parametrize("headers", FROM_ELSEWHERE)
+@pytest.mark.parametrize("names", [OUR_NAMES, None])
+def test_other_pages_are_turned_away(tmp_path: Path, headers: dict[str, str], names: set[str] | None) -> None:
+    here = {"host": "localhost:7860"}
+    assert status(tmp_path, here | headers, [b""], names=names) == (403, [])
+
+
+@pytest.mark.parametrize("headers", FROM_OURS)
+def test_our_own_page_is_served(tmp_path: Path, headers: dict[str, str]) -> None:
+    assert status(tmp_path, {"host": "localhost:7860"} | headers, [b""]) == (200, ["http.request"])
+
+
+def test_bodies(tmp_path: Path) -> None:
+    assert status(tmp_path, {"content-length": "101"}, [])[0] == 413
+    assert status(tmp_path, {"content-length": "-1"}, [])[0] == 411
+    assert status(tmp_path, {"transfer-encoding": "chunked"}, [])[0] == 411
+    assert status(tmp_path, {"content-length": "21"}, [], JOIN)[0] == 413  # would be held in memory
+    assert status(tmp_path, {"content-length": "20"}, [b"x" * 20], JOIN)[0] == 200
+    _, heard = status(tmp_path, {"content-length": "90"}, [b"x" * 60, b"x" * 60, b"x"])  # more than was said
+    assert heard == ["http.request", "http.disconnect"]
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"x" * 100)
+    headers = {"content-length": "60"}
+    assert status(tmp_path, headers, [])[0] == 507
+    assert status(tmp_path, {"content-length": "5"}, [b"x" * 5], JOIN)[0] == 200
+    assert status(tmp_path, headers, [b"x" * 60], make_room=kept.unlink)[0] == 200
+
+
+def test_uploads_under_way_count(tmp_path: Path) -> None:
+    guard = guard_of(Page(), tmp_path)
+
+    async def together() -> list[list[Any]]:
+        return await asyncio.gather(*(ask(guard, {"content-length": "100"}, [b"x" * 100]) for _ in range(5)))
+
+    assert sorted(sent[0]["status"] for sent in asyncio.run(together())) == [200, 507, 507, 507, 507]
+    assert asyncio.run(ask(guard, {"content-length": "100"}, [b"x" * 100]))[0]["status"] == 200  # they have ended
+
+
+ELSEWHERE = [
+    "/gradio_api/file=http://a.example/",
+    "/gradio_api/file=FTP:/a",
+    "/gradio_api/proxy=http://a.example",
+    "/gradio_api/run-history/connect",
+    "/gradio_api/run/predict",
+    "/gradio_api/call/take",
+    "/gradio_api/deep_link",
+    "/gradio_api/heartbeat/a/b",
+    "/monitoring/summary",
+    "/docs",
+    "//evil.example",
+    "",
+]
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_what_the_page_does_not_ask_for(tmp_path: Path, path: str) -> None:
+    assert status(tmp_path, {}, [b""], path) == (404, [])
+
+
+@pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/file=/tmp/a", "/gradio_api/file=C:\\a", "/assets/a.js"])
+def test_what_it_does(tmp_path: Path, path: str) -> None:
+    assert status(tmp_path, {}, [b""], path) == (200, ["http.request"])
+
+
+def test_no_web_sockets(tmp_path: Path) -> None:
+    page = Page()
+    sent = asyncio.run(ask(guard_of(page, tmp_path), {}, [b""], "/", "websocket"))
+    assert sent == [{"type": "websocket.close"}] and page.heard == []
