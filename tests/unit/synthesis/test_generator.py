@@ -19,6 +19,7 @@ from focalsweep.synthesis.generator import (
     read_generator_config,
 )
 from focalsweep.synthesis.sample import Sample
+from focalsweep.synthesis.scenes import BOX, ELLIPSOID
 
 CPU = torch.device("cpu")
 CONFIG = GeneratorConfig(size=24, planes=8, rays=2, textures=4, solids=5, frames=(2, 4))
@@ -173,3 +174,23 @@ def test_focus_on_a_part_and_planes_far_beyond_the_scene() -> None:
         assert slope_px * (draw.near - draw.far) <= max(WIDEST_BLUR_PX, 1.6 * 2 * slope_px) * (1 + 1e-9)
     for one, other in zip(plain, partial, strict=True):  # the other flaws are drawn alike
         assert (one.noise_std, one.jpeg_quality, one.near) == (other.noise_std, other.jpeg_quality, other.near)
+
+
+def test_lights_burn_out_and_change_nothing_but_colours() -> None:
+    dark, lit = (replace(CONFIG, rooms=0.0, lights=share) for share in (0.0, 1.0))
+    plain, bright = (generator.draw_scenes(config, 4, 0, 20).scenes for config in (dark, lit))
+    for name in ("kind", "centre", "axes", "half", "waves", "texture", "mapping", "light"):
+        assert torch.equal(getattr(plain, name), getattr(bright, name)), name
+    brighter = (bright.tint > 1.99 * plain.tint).all(-1).sum(1)
+    assert bool(((brighter >= 1) & (brighter <= 2)).all())
+    burnt_out = [make_source(config)(0, 12, CPU).stack.images.ge(0.99).float().mean() for config in (dark, lit)]
+    assert burnt_out[1] > burnt_out[0]
+
+
+def test_rooms_are_plainer_and_their_things_larger() -> None:
+    scenes = [generator.draw_scenes(replace(CONFIG, rooms=share), 4, 0, 100).scenes for share in (0.0, 1.0)]
+    there = [scene.kind > 0 for scene in scenes]
+    faint = [float((scene.contrast[here] < 0.15).float().mean()) for scene, here in zip(scenes, there, strict=True)]
+    assert 0.1 < faint[0] < 0.2 < 0.5 < faint[1] < 0.7
+    half = [scene.half[(scene.kind == ELLIPSOID) | (scene.kind == BOX)].median() for scene in scenes]
+    assert half[1] > 1.5 * half[0]

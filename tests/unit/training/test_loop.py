@@ -310,7 +310,7 @@ def test_resume_without_a_checkpoint_or_with_another_network(tmp_path: Path) -> 
     assert_one_sentence(message_of(lambda: run(tmp_path, resume=True), FileNotFoundError), "checkpoint.pt")
     run(tmp_path)
     other = nn.Sequential(nn.Conv2d(6, 1, 1))
-    assert_one_sentence(message_of(lambda: run(tmp_path, other, resume=True), ValueError), "'1.bias'", "another network")
+    assert_one_sentence(message_of(lambda: run(tmp_path, other, resume=True), ValueError), "'1.bias'", "another")
 
 
 def test_settings_that_leave_the_trajectory_may_change(tmp_path: Path) -> None:
