@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from focalsweep.cli import photos, web
+from focalsweep.cli.batch import batch
 from focalsweep.cli.console import console, find_device, say_error, say_note, write_record
 from focalsweep.cli.render import render
 from focalsweep.failures import FAILURES, sentence
@@ -26,7 +27,7 @@ app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, photos.batch, photos.demo, web.web, render):
+for command in (photos.depth, photos.inspect, batch, photos.demo, web.web, render):
     app.command()(command)
 
 
