@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from focalsweep.batch.stores import Store
 
 IN_HAND = 3  # stacks of a worker: one is fetched, one computed, one put away
 LOSSES = 3  # of a worker that a stack is given to another after, in each of two rounds
+PATIENCE_S = 10.0
+REMEDY = "start a cluster with ray start --head, or give --ray local for one on this machine"
 
 
 class Worker:
@@ -98,11 +101,12 @@ def _work(
     rows = stacks.map(
         Worker, fn_constructor_args=settings, compute=workers, max_restarts=-1, max_task_retries=LOSSES, **needs
     )
-    for item in rows.iter_rows():
-        yield json.loads(item["row"])
+    for block in rows.iter_batches(batch_size=None, prefetch_batches=0):  # none is held back
+        yield from map(json.loads, block["row"])
 
 
 def _connect(address: str) -> Any:
+    _knock(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong on the way is mended on the way
     try:
@@ -116,13 +120,22 @@ def _connect(address: str) -> Any:
     try:
         with _no_standard_error():  # Ray tells there that it was told to be quiet
             ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise ConnectionError(
-            f"--ray {address}: no Ray cluster answers there ({told[:200]}): start one with ray start --head, or give "
-            "--ray local for one on this machine"
-        ) from None
+    except (ConnectionError, RuntimeError) as error:
+        raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200]}: {REMEDY}") from None
     return ray
+
+
+def _knock(address: str) -> None:
+    """Somebody is there: Ray itself would wait for minutes, and then end the process."""
+    host, colon, port = address.rpartition(":")
+    if address in ("auto", "local"):
+        return
+    if not colon or "/" in address or not port.isdigit():
+        raise ValueError(f"--ray must be HOST:PORT of a cluster's head, auto or local, but is {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
+    except (OSError, OverflowError):
+        raise ConnectionError(f"--ray {address}: nobody answers there: {REMEDY}") from None
 
 
 @contextmanager

@@ -56,7 +56,8 @@ class Store:
 
     def place(self, name: str) -> str:
         """What to call a folder or file of it."""
-        return str(self.path / name) if self.path else f"{self.url.rstrip('/')}/{name}"
+        first, joint, rest = self.url.partition("::")  # fsspec chains file systems so
+        return str(self.path / name) if self.path else f"{first.rstrip('/')}/{name}{joint}{rest}"
 
     def folders(self) -> list[str]:
         """The names of its folders, hidden ones left out."""
