@@ -99,7 +99,11 @@ def _work(
     # One stack a block: the unit in which Ray Data schedules, retries and gives up.
     stacks = ray.data.from_items([{"stack": name} for name in names], override_num_blocks=len(names))
     rows = stacks.map(
-        Worker, fn_constructor_args=settings, compute=workers, max_restarts=-1, max_task_retries=LOSSES, **needs
+        Worker,
+        fn_constructor_args=settings,
+        compute=workers,
+        ray_remote_args_fn=lambda: {"max_task_retries": LOSSES},  # without end by default
+        **needs,
     )
     for block in rows.iter_batches(batch_size=None, prefetch_batches=0):  # none is held back
         yield from map(json.loads, block["row"])
@@ -121,7 +125,7 @@ def _connect(address: str) -> Any:
         with _no_standard_error():  # Ray tells there that it was told to be quiet
             ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
     except (ConnectionError, RuntimeError) as error:
-        raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200]}: {REMEDY}") from None
+        raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200].rstrip('.')}: {REMEDY}") from None
     return ray
 
 

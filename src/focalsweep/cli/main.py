@@ -37,6 +37,9 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of this run alone.")] = Path("runs/latest"),
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+    resume_if_any: Annotated[
+        bool, typer.Option("--resume-if-any", help="The same, or start where there is none: for torchrun's restarts.")
+    ] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Minutes after which the run ends in good order, its schedule included.")
     ] = None,
@@ -50,6 +53,8 @@ def train(
     """Train a network on scenes that are generated as it goes, or on a dataset.
 
     Example: focalsweep train configs/sweepnet.toml -o runs/sweepnet --time-limit 25
+
+    On several GPUs or machines under torchrun: see docs/scale.md.
     """
     from focalsweep.training.run import run_training
 
@@ -57,7 +62,7 @@ def train(
         config,
         output,
         device=find_device(device),
-        resume=resume,
+        resume="if any" if resume_if_any else resume,
         time_limit_minutes=time_limit,
         textures=textures,
         data=data,
