@@ -5,8 +5,9 @@ One head and two nodes of one core, all on the loopback.
 - 200 small stacks while a worker process is killed after a quarter and a node after half of them; against the local
   command: are all there, once, bit for bit?
 - The same stacks while the driver is killed half-way, and again with --resume: what is done twice?
-- Stacks of a second or more: the local command and the cluster on the same core, in turn, because the machine is shared.
-  Starting Python, Ray and the workers is left out: the time is that between the second and the last result.
+- Stacks of a second or more: the local command and the cluster on the same core, in turn, because the machine is
+  shared. Starting Python, Ray and the workers is left out: the time is that between the second and the last result.
+- Empty folders, which fail at once: how many stacks a second the engine hands out and takes back.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from focalsweep.evaluation.environment import describe
 from focalsweep.results.writing import json_bytes, write_files
 
 COUNT = 200
+EMPTY = 2000
 LONG, ROUNDS = 8, 3
 Record = dict[str, Any]
 
@@ -129,10 +131,28 @@ def overhead(folder: Path) -> Record:
     return {"stacks": LONG, "rounds": rounds, "median_ratio": statistics.median(ratios)}
 
 
+def engine(folder: Path) -> Record:
+    """The whole command for many empty folders, less the same for few: starting it takes as long for both."""
+    seconds = {}
+    with loopback_cluster() as cluster:
+        for count in (2, EMPTY):
+            scans = folder / f"empty-{count}"
+            for number in range(count):
+                (scans / f"{number:05d}").mkdir(parents=True)
+            start = time.perf_counter()
+            output = folder / f"engine-{count}"
+            assert start_batch(scans, output, "--ray", cluster.address, "--quiet").wait() == 1
+            seconds[count] = time.perf_counter() - start
+            assert Counter(row["status"] for row in rows_of(output)) == {"failed": count}
+    print(seconds, flush=True)
+    return {"stacks": EMPTY, "stacks_a_second": (EMPTY - 2) / (seconds[EMPTY] - seconds[2])}
+
+
 def main() -> None:
     record = {"benchmark": "cluster", **describe(torch.device("cpu"), 0)}
     with tempfile.TemporaryDirectory() as name:
-        record |= {"loss": lose_parts(Path(name)), "overhead": overhead(Path(name))}
+        folder = Path(name)
+        record |= {"loss": lose_parts(folder), "engine": engine(folder), "overhead": overhead(folder)}
     write_files({Path(sys.argv[1]): lambda file: file.write(json_bytes(record))})
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -33,7 +34,10 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": str(Path(focalsweep.__file__).parents[1]),
     "PYTHONWARNINGS": "ignore",
+    "RAY_AUTH_MODE": "token",  # of these clusters alone: who can reach one can run code on it
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
+HOST = "127.0.0.1"  # and a digit: Ray takes 127.0.0.1 itself for the machine's address in the network
 
 
 @dataclass
@@ -41,6 +45,7 @@ class Cluster:
     """A head without cores, and nodes: each part a process of its own that has an address of its own."""
 
     address: str
+    folder: Path
     parts: list[Part] = field(default_factory=list)
 
     @property
@@ -50,16 +55,16 @@ class Cluster:
     def start(self, *options: str) -> None:
         """Another part, once it is up."""
         ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-        place = f"--node-ip-address=127.0.0.{len(self.parts) + 1}"
+        place = f"--node-ip-address={HOST}{len(self.parts)}"
         command = [*ray, place, "--object-store-memory=100000000", *options]
-        part = subprocess.Popen(
-            command, env=os.environ | ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        said = self.folder / f"part_{len(self.parts)}.log"
+        with said.open("wb") as file:
+            part = subprocess.Popen(command, env=os.environ | ENVIRONMENT, stdout=file, stderr=subprocess.STDOUT)
         self.parts.append(part)
 
         def is_up() -> bool:
             if part.poll() is not None:
-                raise RuntimeError(f"a part of the cluster did not start: {' '.join(options)}")
+                raise RuntimeError(f"a part of the cluster did not start: {said.read_text()}")
             return any(process.name() == "ray::RuntimeEnvAgent" for process in below(part))
 
         wait_until(is_up, "a part of the cluster is up")
@@ -72,11 +77,11 @@ class Cluster:
 @contextmanager
 def loopback_cluster(nodes: int = 2, cores: int = 1) -> Iterator[Cluster]:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind((f"{HOST}0", 0))
         port = free.getsockname()[1]
     # Ray's sockets lie there, and their names have to be short.
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        cluster = Cluster(f"127.0.0.1:{port}")
+        cluster = Cluster(f"{HOST}0:{port}", Path(folder))
         try:
             head = ("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false", f"--temp-dir={folder}")
             cluster.start(*head)

@@ -97,6 +97,15 @@ def test_the_memory_of_a_process_is_no_place_for_a_cluster(scans: Path, run: Run
     assert_refused(run("batch", scans, "-o", "memory://out", "--ray", "auto"), "memory://out")
 
 
+@pytest.mark.parametrize("output", ["scans/out", "file://{}/scans/out"])
+def test_results_among_the_stacks_are_no_stack(tmp_path: Path, run: Run, output: str) -> None:
+    write_stacks(tmp_path / "scans", 1)
+    out = output.format(tmp_path) if "{}" in output else str(tmp_path / output)
+    for _ in range(2):
+        assert run("batch", tmp_path / "scans", "-o", out, "--method", "argmin", "--quiet").status == 0
+        assert statuses(tmp_path / "scans" / "out") == {"stack_00000": "done"}
+
+
 def test_batch_reads_and_writes_urls_without_ray(tmp_path: Path, run: Run) -> None:
     write_stacks(tmp_path / "scans", 2)
     out = f"dir://out::{tmp_path.as_uri()}"

@@ -124,7 +124,7 @@ def _connect(address: str) -> Any:
     try:
         with _no_standard_error():  # Ray tells there that it was told to be quiet
             ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
-    except (ConnectionError, RuntimeError) as error:
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
         raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200].rstrip('.')}: {REMEDY}") from None
     return ray
 

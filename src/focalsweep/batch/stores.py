@@ -61,16 +61,17 @@ class Store:
 
     def folders(self) -> list[str]:
         """The names of its folders, hidden ones left out."""
-        if self.path:
-            if not self.path.is_dir():
-                raise FileNotFoundError(
-                    f"{self.path} is not a folder: give one whose folders hold the photos of a stack each"
-                )
-            names = [path.name for path in self.path.iterdir() if path.is_dir()]
-        else:
-            files, root = self._open
-            found = files.ls(root, detail=True)
-            names = [entry["name"].rstrip("/").rsplit("/", 1)[-1] for entry in found if entry["type"] == "directory"]
+        try:
+            if self.path:
+                names = [path.name for path in self.path.iterdir() if path.is_dir()]
+            else:
+                files, root = self._open
+                found = [entry["name"] for entry in files.ls(root, detail=True) if entry["type"] == "directory"]
+                names = [name.rstrip("/").rsplit("/", 1)[-1] for name in found]
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(
+                f"{self.url} is not a folder: give one whose folders hold the photos of a stack each"
+            ) from None
         return sorted(name for name in names if not name.startswith("."))
 
     def fetch(self, name: str, folder: Path) -> Path:

@@ -29,7 +29,8 @@ class Summary:
         results: the store that the files go to.
         kept: those of `names` that are left out because they are done; their figures come from the files of the
             earlier run.
-        say: for people, a line at a time; failures and notes come through `note`.
+        say: for people, a line at a time.
+        note: the same for failures and for what they should know of a result.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Summary:
     def add(self, row: Row) -> None:
         """A stack is finished, well or not."""
         name = row["stack"]
-        if self._rows.get(name, {}).get("status") == "done":
+        if name in self._rows:
             return  # a worker that was given up for lost came in after all
         self._rows[name] = row
         self._done += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,7 +58,7 @@ def batch(
     from focalsweep.batch.summary import Summary
 
     scans, results = Store(folder), Store(output)
-    names = [name for name in scans.folders() if not _same_place(scans.place(name), output)]
+    names = [name for name in scans.folders() if not _is_output(scans, name, results)]
     if not names:
         raise ValueError(f"{folder} has no folders: put the photos of each stack into one, or use focalsweep depth")
     if results.path:
@@ -97,7 +96,8 @@ def _rows(names: list[str], scans: Store, results: Store, job: Job, quiet: bool)
         yield row
 
 
-def _same_place(one: str, other: str) -> bool:
-    if "://" in one or "://" in other:
-        return one.rstrip("/") == other.rstrip("/")
-    return Path(one).resolve() == Path(other).resolve()
+def _is_output(scans: Store, name: str, results: Store) -> bool:
+    """Whether the results lie among the stacks, in this folder."""
+    if scans.path and results.path:
+        return (scans.path / name).resolve() == results.path.resolve()
+    return scans.place(name) == results.url.rstrip("/")

@@ -16,7 +16,15 @@ from typing import Any
 from focalsweep.evaluation.tables import markdown_table, table_of
 
 RESULTS = Path("benchmarks/results")
-DOCUMENTS = ("README.md", "docs/physics.md", "docs/speed.md", "docs/network.md", "docs/photos.md", "docs/paper.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/physics.md",
+    "docs/speed.md",
+    "docs/network.md",
+    "docs/photos.md",
+    "docs/paper.md",
+    "docs/scale.md",
+)
 Record = dict[str, Any]
 
 
@@ -190,6 +198,76 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
+def cluster_table(records: dict[str, Record]) -> str:
+    """What a cluster that lost parts left behind, against the local command."""
+    loss = records["cluster"]["loss"]
+    cases = {
+        "a worker and a node killed": "worker_and_node_killed",
+        "the driver killed, then --resume": "driver_killed",
+    }
+    keys = {
+        "results": "results", "lines of results.csv": "lines", "stacks with two lines": "stacks_with_two_lines",
+        "files lost": "files_lost", "left over": "files_left_over", "that differ": "files_that_differ",
+    }  # fmt: skip
+    rows = [[title, *(str(loss[case][key]) for key in keys.values())] for title, case in cases.items()]
+    return markdown_table([f"{loss['stacks']} stacks", *keys], rows)
+
+
+def overhead_table(records: dict[str, Record]) -> str:
+    rounds = records["cluster"]["overhead"]["rounds"]
+    rows = [
+        [f"{row['local_seconds_a_stack']:.2f}", f"{row['cluster_seconds_a_stack']:.2f}", f"{row['ratio']:.3f}"]
+        for row in rounds
+    ]
+    return markdown_table(["local, s a stack", "cluster, s a stack", "cluster / local"], rows)
+
+
+PARTS = ("opening", "aligning", "looking", "reading", "sweeping", "full size", "writing")
+
+
+def parts_table(records: dict[str, Record]) -> str:
+    """Seconds of each part of the work on one core."""
+    rows = []
+    for row in records["scale"]["rows"]:
+        parts = [row["seconds"].get(part) for part in PARTS]
+        cells = ["" if part is None else f"{part:.2f}" for part in parts]
+        size = f"{row['megapixels']:.2f} MP x {row['frames']}"
+        rows.append([size, str(row["planes"]), f"{row['worked_megapixels']:.2f}", *cells, f"{_total(row):.1f}"])
+    return markdown_table(["stack", "planes", "swept at, MP", *PARTS, "all, s"], rows)
+
+
+def _total(row: Record) -> float:
+    return float(sum(row["seconds"].values()))
+
+
+def million_table(records: dict[str, Record]) -> str:
+    """A million stacks on paper: core hours, hours on the cluster, bytes, and where the engine's pace is the limit."""
+    record = records["scale"]
+    cores = record["machines"] * record["cores"]
+    rows = []
+    for row in (row for row in record["rows"] if row["planes"] == 64):
+        seconds = _total(row)
+        hours = record["stacks"] * seconds / 3600
+        terabytes = [record["stacks"] * row[key] / 1e12 for key in ("bytes_in", "bytes_out")]
+        pace = cores / seconds
+        gigabits = pace / record["machines"] * (row["bytes_in"] + row["bytes_out"]) * 8 / 1e9
+        most = record["engine_stacks_a_second"] * seconds
+        rows.append(
+            [f"{row['megapixels']:.2f} MP x {row['frames']}", f"{seconds:.1f}", f"{hours:,.0f}", f"{hours / cores:.1f}"]
+            + [f"{value:.1f}" for value in terabytes] + [f"{pace:.0f}", f"{gigabits:.2f}", f"{most:,.0f}"]
+        )  # fmt: skip
+    header = ["stack", "s on one core", "core hours", f"hours on {cores} cores", "TB read", "TB written"]
+    return markdown_table([*header, "stacks a second", "Gbit/s a machine", "cores that the engine feeds"], rows)
+
+
+def stragglers_table(records: dict[str, Record]) -> str:
+    rows = [
+        [name, f"{row['hours']:.2f}", f"{row['efficiency']:.1%}", f"{row['computed_again']:,}", f"{row['tail_s']:.0f}"]
+        for name, row in records["scale"]["scenarios"].items()
+    ]
+    return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -207,6 +285,11 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "layered": layered_table,
     "real-pairs": real_pairs_table,
     "large-photos": large_photos_table,
+    "cluster": cluster_table,
+    "cluster-overhead": overhead_table,
+    "scale-parts": parts_table,
+    "scale-million": million_table,
+    "scale-stragglers": stragglers_table,
 }
 
 

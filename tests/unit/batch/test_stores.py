@@ -90,6 +90,11 @@ def test_what_a_killed_worker_leaves_is_no_stack(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    for url in (str(tmp_path / "none"), "memory://none", f"dir://none::{tmp_path.as_uri()}"):
+        assert_one_sentence(message_of(Store(url).folders, FileNotFoundError), url, "not a folder")
+
+
 def test_it_goes_to_another_process(store: Store) -> None:
     store.write("a.csv", b"1")
     assert pickle.loads(pickle.dumps(store)) == store

@@ -565,6 +565,17 @@ def test_batches_that_cannot_be_shared_are_refused() -> None:
     assert_one_sentence(message_of(lambda: team.share(6), ValueError), "6 batches", "4 processes")
 
 
+def test_processes_that_found_different_checkpoints_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    team = processes.Team("cpu")
+    team.check_same(10, tmp_path)  # alone
+    team.size = 2
+    other = torch.tensor([20, -20])
+    monkeypatch.setattr(processes.dist, "all_reduce", lambda ends, *_, **__: ends.copy_(torch.maximum(ends, other)))
+    team.check_same(20, tmp_path)
+    message = message_of(lambda: team.check_same(10, tmp_path), ValueError)
+    assert_one_sentence(message, str(tmp_path), "from step 10 to step 20", "share")
+
+
 def test_restarts_that_torchrun_cannot_do_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "WORLD_SIZE": "2",
