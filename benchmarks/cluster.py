@@ -1,18 +1,22 @@
-"""A Ray cluster on this machine that loses parts, and what the engine costs: python benchmarks/cluster.py OUT.json
+"""A Ray cluster on this machine that loses parts, and what the engine costs.
 
-One head and two nodes of one core, all on the loopback.
+    python benchmarks/cluster.py OUT.json [CASE ...]
 
-- 200 small stacks while a worker process is killed after a quarter and a node after half of them; against the local
-  command: are all there, once, bit for bit?
-- The same stacks while the driver is killed half-way, and again with --resume: what is done twice?
-- Stacks of a second or more: the local command and the cluster on the same core, in turn, because the machine is
-  shared. Starting Python, Ray and the workers is left out: the time is that between the second and the last result.
-- Empty folders, which fail at once: how many stacks a second the engine hands out and takes back.
+One head and two nodes of one core, all on the loopback. By default all cases; those left out stay as OUT.json has them.
+
+- loss: 200 small stacks while a worker process is killed after a quarter and a node after half of them. Against the
+  local command: are all there, once, bit for bit? Then the same stacks while the driver is killed half-way, and again
+  with --resume: what is done twice?
+- engine: empty folders, which fail at once: how many stacks a second are handed out and taken back.
+- overhead: stacks of a second or more on two cores, the local command and the cluster in turn, because the machine is
+  shared. Starting Python, Ray and the workers is left out: from the second result to the last. Seconds of the CPU are
+  told beside those of the clock: other jobs on the machine change them less.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -21,11 +25,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from loopback import (
+    Cluster,
+    Part,
+    below,
     contents,
     finish,
     finished,
@@ -42,7 +51,7 @@ from focalsweep.results.writing import json_bytes, write_files
 
 COUNT = 200
 EMPTY = 2000
-LONG, ROUNDS = 8, 3
+LONG, ROUNDS = 16, 4
 Record = dict[str, Any]
 
 
@@ -105,30 +114,60 @@ def lose_parts(folder: Path) -> Record:
     return record
 
 
-def seconds_a_stack(output: Path) -> float:
-    """Between the second result and the last: the first has what is loaded once."""
-    times = sorted(path.stat().st_mtime for path in output.glob("*/run.json"))
-    return (times[-1] - times[1]) / (len(times) - 2)
+def watch(drivers: list[Part], cluster: Cluster | None, output: Path) -> Record:
+    """Seconds a stack once two are done, by the clock, of the workers' CPU and of the engine's."""
+
+    def spent() -> tuple[float, float, float]:
+        parts = cluster.parts if cluster else []
+        started = {process.pid: process for part in parts for process in below(part)}
+        for part in (*parts, *drivers):
+            started[part.pid] = psutil.Process(part.pid)
+        working = {process.pid for process in cluster.workers()} if cluster else {part.pid for part in drivers}
+        seconds = {True: 0.0, False: 0.0}
+        for process in started.values():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                seconds[process.pid in working] += times.user + times.system
+        return time.perf_counter(), seconds[True], seconds[False]
+
+    def done() -> int:
+        return len(list(output.rglob("run.json")))
+
+    wait_until(lambda: done() >= 2, "two are done", 600)
+    before, first = done(), spent()
+    last = first
+    while done() < LONG:
+        last = spent()
+        time.sleep(0.02)
+    assert [finish(driver) for driver in drivers] == [0] * len(drivers)
+    names = ("seconds", "worker_cpu_s", "engine_cpu_s")
+    return {name: (end - start) / (LONG - before) for name, start, end in zip(names, first, last, strict=True)}
 
 
 def overhead(folder: Path) -> Record:
-    """The same core for both: one worker on a cluster of one node, one thread here."""
-    scans = folder / "long"
-    write_stacks(scans, LONG, 288, 384, tuple(range(7)))
+    """Two cores for both: two workers, or the local command twice with one thread, each with half of the stacks."""
+    halves = [folder / "half_0", folder / "half_1"]
+    write_stacks(folder / "all", LONG, 288, 384, tuple(range(7)))
+    for number, stack in enumerate(sorted((folder / "all").iterdir())):
+        shutil.copytree(stack, halves[number % 2] / stack.name)
     rounds = []
-    with loopback_cluster(nodes=1) as cluster:
+    with loopback_cluster() as cluster:
         for number in range(ROUNDS):
-            row: Record = {"load_average": os.getloadavg()[0]}
-            for name, options in (("local", ()), ("cluster", ("--ray", cluster.address))):
-                output = folder / f"{name}-{number}"
-                assert finish(start_batch(scans, output, *options)) == 0
-                row[f"{name}_seconds_a_stack"] = seconds_a_stack(output)
-                shutil.rmtree(output)
-            row["ratio"] = row["cluster_seconds_a_stack"] / row["local_seconds_a_stack"]
-            rounds.append(row)
-            print(row, flush=True)
-    ratios = [row["ratio"] for row in rounds]
-    return {"stacks": LONG, "rounds": rounds, "median_ratio": statistics.median(ratios)}
+            load, output = os.getloadavg()[0], folder / f"round_{number}"
+            here = [start_batch(half, output / "local" / half.name) for half in halves]
+            local = watch(here, None, output / "local")
+            driver = start_batch(folder / "all", output / "cluster", "--ray", cluster.address)
+            there = watch([driver], cluster, output / "cluster")
+            cpu = there["worker_cpu_s"] + there["engine_cpu_s"]
+            rounds.append(
+                {
+                    "load_average": load, "local": local, "cluster": there,
+                    "ratio": there["seconds"] / local["seconds"], "cpu_ratio": cpu / local["worker_cpu_s"],
+                }
+            )  # fmt: skip
+            print(rounds[-1], flush=True)
+    median = {name: statistics.median(row[name] for row in rounds) for name in ("ratio", "cpu_ratio")}
+    return {"stacks": LONG, "rounds": rounds, "median": median}
 
 
 def engine(folder: Path) -> Record:
@@ -148,12 +187,17 @@ def engine(folder: Path) -> Record:
     return {"stacks": EMPTY, "stacks_a_second": (EMPTY - 2) / (seconds[EMPTY] - seconds[2])}
 
 
+CASES = {"loss": lose_parts, "engine": engine, "overhead": overhead}
+
+
 def main() -> None:
-    record = {"benchmark": "cluster", **describe(torch.device("cpu"), 0)}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        record |= {"loss": lose_parts(folder), "engine": engine(folder), "overhead": overhead(folder)}
-    write_files({Path(sys.argv[1]): lambda file: file.write(json_bytes(record))})
+    output = Path(sys.argv[1])
+    record = json.loads(output.read_text()) if output.is_file() else {}
+    record |= {"benchmark": "cluster", **describe(torch.device("cpu"), 0)}
+    for case in sys.argv[2:] or CASES:
+        with tempfile.TemporaryDirectory() as name:
+            record[case] = CASES[case](Path(name))
+    write_files({output: lambda file: file.write(json_bytes(record))})
 
 
 if __name__ == "__main__":

@@ -120,9 +120,10 @@ def kill(part: Part) -> None:
 
 def start_batch(scans: Path, output: Path, *options: str) -> Part:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "focalsweep.cli.main", "batch", str(scans), "-o", str(output), *options]
+    command = [sys.executable, "-m", "focalsweep.cli.main", "batch", scans.name, "-o", str(output), *options]
     return subprocess.Popen(
         [*command, "--device", "cpu"],
+        cwd=scans.parent,
         env=os.environ | ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -38,10 +38,12 @@ Record = dict[str, Any]
 
 
 def make_stack(folder: Path, tiles: int, frames: int) -> Path:
-    """The demo stack, mirrored to so many times its height and width: as many megapixels, the same blur."""
+    """The demo stack, mirrored to so many times its height and width: more pixels, the same blur; to be aligned too."""
     chosen = tuple(np.linspace(0, 6, frames).round().astype(int).tolist())
     write_stacks(folder, 1, 288, 384, chosen)
     stack = folder / "stack_00000"
+    settings = (stack / "stack.toml").read_text()
+    (stack / "stack.toml").write_text(settings.replace("aligned = true", "aligned = false"))
     for path in stack.glob("*.png"):
         picture = cv2.imread(str(path))
         assert picture is not None
@@ -51,13 +53,13 @@ def make_stack(folder: Path, tiles: int, frames: int) -> Path:
 
 
 def measure(stack: Path, output: Path, planes: int) -> Record:
-    """Seconds of each part, pixels and bytes."""
+    """CPU seconds of each part (the clock's tell of other jobs too), pixels and bytes."""
     seconds: dict[str, float] = {}
-    since, part = time.perf_counter(), "opening"
+    began, since, part = time.perf_counter(), time.process_time(), "opening"
 
     def stage(name: str, share: float) -> None:
         nonlocal since, part
-        now = time.perf_counter()
+        now = time.process_time()
         seconds[part] = seconds.get(part, 0.0) + now - since
         since, part = now, name
 
@@ -65,34 +67,38 @@ def measure(stack: Path, output: Path, planes: int) -> Record:
     job = Job("sweep", torch.device("cpu"), grid, True, None, [], False)
     _, summary = estimate_to_files(open_photos(stack), output, job, stage)
     stage("", 1.0)
+    clock = time.perf_counter() - began
     worked = json.loads((output / "run.json").read_text())["worked_at"]
     return {
         "megapixels": summary["width"] * summary["height"] / 1e6, "frames": summary["frames"], "planes": planes,
-        "worked_megapixels": worked["width"] * worked["height"] / 1e6, "seconds": seconds,
+        "worked_megapixels": worked["width"] * worked["height"] / 1e6, "seconds": seconds, "clock_s": clock,
         "bytes_in": sum(path.stat().st_size for path in stack.iterdir()),
         "bytes_out": sum(path.stat().st_size for path in output.iterdir()),
     }  # fmt: skip
 
 
 def fit(rows: list[Record]) -> Record:
-    """Sweep and network by frames x planes x pixels worked on, the rest by frames x pixels; both with a fixed part."""
+    """Sweep and network by planes x pixels worked on, more with each frame; the rest by frames x pixels."""
     swept = [row["seconds"]["sweeping"] for row in rows]
     rest = [sum(row["seconds"].values()) - row["seconds"]["sweeping"] for row in rows]
-    by_sweep = [row["frames"] * row["planes"] * row["worked_megapixels"] for row in rows]
-    by_pixels = [row["frames"] * row["megapixels"] for row in rows]
+    planes = np.array([row["planes"] * row["worked_megapixels"] for row in rows])
+    frames, pixels = (np.array([row[key] for row in rows]) for key in ("frames", "megapixels"))
+    one = np.ones(len(rows))
     found: Record = {}
-    for name, seconds, size in (("sweep", swept, by_sweep), ("rest", rest, by_pixels)):
-        terms = np.stack([np.ones(len(size)), np.array(size)], axis=1)
-        weights = 1 / np.array(seconds)  # errors as shares: large stacks must not decide alone
-        fixed, slope = np.linalg.lstsq(terms * weights[:, None], np.ones(len(size)), rcond=None)[0].tolist()
-        worst = float(np.abs(terms @ [fixed, slope] / np.array(seconds) - 1).max())
-        found[name] = {"fixed_s": fixed, "slope_s": slope, "worst_error": worst}
+    for name, seconds, terms in (
+        ("sweep", swept, {"planes_mp_s": planes, "frames_planes_mp_s": frames * planes}),
+        ("rest", rest, {"fixed_s": one, "mp_s": pixels, "frames_mp_s": frames * pixels}),
+    ):
+        matrix = np.stack(list(terms.values()), axis=1) / np.array(seconds)[:, None]  # errors as shares
+        factors = np.linalg.lstsq(matrix, one, rcond=None)[0]
+        worst = float(np.abs(matrix @ factors - 1).max())
+        found[name] = dict(zip(terms, factors.tolist(), strict=True)) | {"worst_error": worst}
     return found
 
 
 def spread(stack: Path, folder: Path) -> list[float]:
-    """Seconds of the same stack again and again as shares of their median: what a shared machine does to a core."""
-    seconds = [sum(measure(stack, folder / "again", 64)["seconds"].values()) for _ in range(REPEATS)]
+    """Seconds of the same stack again and again as shares of their median, by the clock: what a shared machine does."""
+    seconds = [measure(stack, folder / "again", 64)["clock_s"] for _ in range(REPEATS)]
     return sorted((np.array(seconds) / np.median(seconds)).tolist())
 
 

@@ -63,6 +63,7 @@ def rows_from_ray(
             raise ValueError(
                 f"{store.url} is the memory of one process: a cluster needs a place that all of it reaches"
             )
+    scans, results = (Store(str(store.path.absolute())) if store.path else store for store in (scans, results))
     ray = _connect(address)
     try:
         needs, count = _pool(ray, job, device, cores)
@@ -157,6 +158,8 @@ def _no_standard_error() -> Iterator[None]:
 
 def _pool(ray: Any, job: Job, device: str, cores: int) -> tuple[dict[str, float], int]:
     """What a worker takes, and how many of them the cluster has room for."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"--device must be auto, cpu or cuda, but is {device!r}")
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     on_gpu = device == "cuda" or (device == "auto" and any(node.get("GPU") for node in nodes))
     needs: dict[str, float] = {"num_cpus": cores}

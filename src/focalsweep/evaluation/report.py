@@ -214,12 +214,18 @@ def cluster_table(records: dict[str, Record]) -> str:
 
 
 def overhead_table(records: dict[str, Record]) -> str:
-    rounds = records["cluster"]["overhead"]["rounds"]
-    rows = [
-        [f"{row['local_seconds_a_stack']:.2f}", f"{row['cluster_seconds_a_stack']:.2f}", f"{row['ratio']:.3f}"]
-        for row in rounds
-    ]
-    return markdown_table(["local, s a stack", "cluster, s a stack", "cluster / local"], rows)
+    """Local command and cluster in turn: seconds a stack by the clock and of the CPU."""
+    overhead = records["cluster"]["overhead"]
+    rows = []
+    for row in overhead["rounds"]:
+        here, there = row["local"], row["cluster"]
+        cells = [here["seconds"], there["seconds"], row["ratio"], here["worker_cpu_s"], there["worker_cpu_s"]]
+        cells += [there["engine_cpu_s"], row["cpu_ratio"]]
+        rows.append([f"{row['load_average']:.1f}", *(f"{cell:.2f}" for cell in cells)])
+    median = overhead["median"]
+    rows.append(["median", "", "", f"{median['ratio']:.2f}", "", "", "", f"{median['cpu_ratio']:.2f}"])
+    header = ["load", "local, s", "cluster, s", "ratio", "local, CPU s", "worker, CPU s", "engine, CPU s", "ratio"]
+    return markdown_table(header, rows)
 
 
 PARTS = ("opening", "aligning", "looking", "reading", "sweeping", "full size", "writing")
@@ -238,6 +244,18 @@ def parts_table(records: dict[str, Record]) -> str:
 
 def _total(row: Record) -> float:
     return float(sum(row["seconds"].values()))
+
+
+def model_table(records: dict[str, Record]) -> str:
+    """The fitted model of cost: seconds by megapixels P, those swept S, frames F and planes D."""
+    sweep, rest = (records["scale"]["model"][name] for name in ("sweep", "rest"))
+    by_planes, by_frames = (1e3 * sweep[key] for key in ("planes_mp_s", "frames_planes_mp_s"))
+    rows = [
+        ["sweep and network", f"({by_planes:.0f} ms + {by_frames:.1f} ms F) D S", f"{sweep['worst_error']:.0%}"],
+        ["the rest", f"{rest['fixed_s']:.2f} s + ({rest['mp_s']:.2f} s + {rest['frames_mp_s']:.2f} s F) P"]
+        + [f"{rest['worst_error']:.0%}"],
+    ]
+    return markdown_table(["", "on one core", "farthest off"], rows)
 
 
 def million_table(records: dict[str, Record]) -> str:
@@ -288,6 +306,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "cluster": cluster_table,
     "cluster-overhead": overhead_table,
     "scale-parts": parts_table,
+    "scale-model": model_table,
     "scale-million": million_table,
     "scale-stragglers": stragglers_table,
 }
