@@ -250,10 +250,11 @@ def model_table(records: dict[str, Record]) -> str:
     """The fitted model of cost: seconds by megapixels P, those swept S, frames F and planes D."""
     sweep, rest = (records["scale"]["model"][name] for name in ("sweep", "rest"))
     by_planes, by_frames = (1e3 * sweep[key] for key in ("planes_mp_s", "frames_planes_mp_s"))
+    swept = f"({by_planes:.0f} ms + {by_frames:.1f} ms F) D S"
+    other = f"{rest['fixed_s']:.2f} s + ({rest['mp_s']:.2f} s + {rest['frames_mp_s']:.2f} s F) P"
     rows = [
-        ["sweep and network", f"({by_planes:.0f} ms + {by_frames:.1f} ms F) D S", f"{sweep['worst_error']:.0%}"],
-        ["the rest", f"{rest['fixed_s']:.2f} s + ({rest['mp_s']:.2f} s + {rest['frames_mp_s']:.2f} s F) P"]
-        + [f"{rest['worst_error']:.0%}"],
+        ["sweep and network", swept, f"{sweep['worst_error']:.0%}"],
+        ["the rest", other, f"{rest['worst_error']:.0%}"],
     ]
     return markdown_table(["", "on one core", "farthest off"], rows)
 

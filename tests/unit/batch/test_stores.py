@@ -90,6 +90,15 @@ def test_what_a_killed_worker_leaves_is_no_stack(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_object_cannot_be_written_outside_of_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store("memory://scans")
+    files, root = store._open
+    monkeypatch.setattr(type(files), "find", lambda self, path: [f"{root}/a/../../b.png"])
+    message = message_of(lambda: store.fetch("a", tmp_path / "copy"), ValueError)
+    assert_one_sentence(message, "memory://scans/a", "../../b.png")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_place_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     for url in (str(tmp_path / "none"), "memory://none", f"dir://none::{tmp_path.as_uri()}"):
         assert_one_sentence(message_of(Store(url).folders, FileNotFoundError), url, "not a folder")
