@@ -9,7 +9,7 @@ One head and two nodes of one core, all on the loopback. By default all cases; t
   with --resume: what is done twice?
 - engine: empty folders, which fail at once: how many stacks a second are handed out and taken back.
 - overhead: stacks of a second or more on two cores, the local command and the cluster in turn, because the machine is
-  shared. Starting Python, Ray and the workers is left out: from the second result to the last. Seconds of the CPU are
+  shared. Starting and ending are left out: from the 6th result to the 20th of 24. Seconds of the CPU are
   told beside those of the clock: other jobs on the machine change them less.
 """
 
@@ -51,7 +51,8 @@ from focalsweep.results.writing import json_bytes, write_files
 
 COUNT = 200
 EMPTY = 2000
-LONG, ROUNDS = 16, 4
+LONG, ROUNDS = 24, 3
+WINDOW = (6, 20)  # of those: both workers have started, and neither has run out of stacks
 Record = dict[str, Any]
 
 
@@ -115,7 +116,7 @@ def lose_parts(folder: Path) -> Record:
 
 
 def watch(drivers: list[Part], cluster: Cluster | None, output: Path) -> Record:
-    """Seconds a stack once two are done, by the clock, of the workers' CPU and of the engine's."""
+    """Seconds a stack while all are at work, by the clock, of the workers' CPU and of the engine's."""
 
     def spent() -> tuple[float, float, float]:
         parts = cluster.parts if cluster else []
@@ -133,15 +134,13 @@ def watch(drivers: list[Part], cluster: Cluster | None, output: Path) -> Record:
     def done() -> int:
         return len(list(output.rglob("run.json")))
 
-    wait_until(lambda: done() >= 2, "two are done", 600)
-    before, first = done(), spent()
-    last = first
-    while done() < LONG:
-        last = spent()
-        time.sleep(0.02)
+    samples = []
+    for count in WINDOW:
+        wait_until(lambda count=count: done() >= count, f"{count} are done", 600)  # type: ignore[misc]
+        samples.append((done(), *spent()))
     assert [finish(driver) for driver in drivers] == [0] * len(drivers)
-    names = ("seconds", "worker_cpu_s", "engine_cpu_s")
-    return {name: (end - start) / (LONG - before) for name, start, end in zip(names, first, last, strict=True)}
+    stacks, *spans = (end - start for start, end in zip(*samples, strict=True))
+    return {name: span / stacks for name, span in zip(("seconds", "worker_cpu_s", "engine_cpu_s"), spans, strict=True)}
 
 
 def overhead(folder: Path) -> Record:

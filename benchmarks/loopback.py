@@ -29,8 +29,8 @@ Part = subprocess.Popen[bytes]
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_health_check_period_ms": "500",  # a machine that is gone is missed after seconds, not half a minute
-    "RAY_health_check_failure_threshold": "3",
+    "RAY_health_check_period_ms": "1000",  # a machine that is gone is missed after seconds, not half a minute
+    "RAY_health_check_failure_threshold": "5",
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": str(Path(focalsweep.__file__).parents[1]),
     "PYTHONWARNINGS": "ignore",

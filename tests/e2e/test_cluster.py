@@ -27,7 +27,7 @@ from benchmarks.loopback import (
 from tests.e2e.running import Run, assert_refused
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-COUNT = 30
+COUNT = 24
 
 
 @pytest.fixture(scope="module")
