@@ -21,6 +21,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"pipeline"},
     {"from_photos"},
     {"training", "evaluation"},
+    {"batch"},
     {"web"},
     {"cli"},
 )

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from focalsweep.cli import photos, web
+from focalsweep.cli.batch import batch
 from focalsweep.cli.console import console, find_device, say_error, say_note, write_record
 from focalsweep.cli.figures import figure
 from focalsweep.cli.render import render
@@ -27,7 +28,7 @@ app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, photos.batch, photos.demo, web.web, render, figure):
+for command in (photos.depth, photos.inspect, batch, photos.demo, web.web, render, figure):
     app.command()(command)
 
 
@@ -37,6 +38,9 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of this run alone.")] = Path("runs/latest"),
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+    resume_if_any: Annotated[
+        bool, typer.Option("--resume-if-any", help="The same, or start where there is none: for torchrun's restarts.")
+    ] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Minutes after which the run ends in good order, its schedule included.")
     ] = None,
@@ -54,6 +58,8 @@ def train(
     """Train a network on scenes that are generated as it goes, or on a dataset.
 
     Example: focalsweep train configs/sweepnet.toml -o runs/sweepnet --time-limit 25
+
+    On several GPUs or machines under torchrun: see docs/scale.md.
     """
     from focalsweep.training.run import run_training
 
@@ -61,7 +67,7 @@ def train(
         config,
         output,
         device=find_device(device),
-        resume=resume,
+        resume="if any" if resume_if_any else resume,
         time_limit_minutes=time_limit,
         textures=textures,
         data=data,

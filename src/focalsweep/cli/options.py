@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +12,7 @@ import typer
 from focalsweep.cli.console import find_device, read_numbers, read_positive, read_size
 
 if TYPE_CHECKING:
-    import torch
-
+    from focalsweep.batch.one_stack import Job
     from focalsweep.types import DepthGrid
 
 PhotosArgument = Annotated[
@@ -70,20 +68,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON inst
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
 
 
-@dataclass(frozen=True)
-class Job:
-    """How a stack is to be worked on; every part is checked before the work begins."""
-
-    method: str
-    device: torch.device
-    planes: DepthGrid | None
-    refine: bool
-    memory: int | None
-    exports: list[str]
-    sheet: bool
-    quiet: bool
-
-
 def check_output(output: Path) -> None:
     """Results can be written there; nothing is made yet."""
     there = next(path for path in (output, *output.absolute().parents) if path.exists())
@@ -102,9 +86,10 @@ def read_job(
     memory: str | None,
     export: str,
     sheet: bool,
-    quiet: bool,
+    relative: bool = False,
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
+    from focalsweep.batch.one_stack import Job
     from focalsweep.pipeline import METHODS
     from focalsweep.results.exports import EXPORTS
 
@@ -114,7 +99,7 @@ def read_job(
     for name in exports:
         if name not in EXPORTS:
             raise ValueError(f"--export must be of {', '.join(EXPORTS)}, commas between, but has {name!r}")
-    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, quiet)
+    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, relative)
 
 
 def _planes(near: float | None, far: float | None) -> DepthGrid | None:

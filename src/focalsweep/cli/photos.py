@@ -1,11 +1,7 @@
-"""Commands on photos: `depth`, `inspect`, `batch`, `demo`."""
+"""Commands on the photos of one stack: `depth`, `inspect`, `demo`."""
 
 from __future__ import annotations
 
-import csv
-import io
-import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +19,6 @@ from focalsweep.cli.options import (
     Far,
     FNumber,
     FocalLength,
-    Job,
     Json,
     Memory,
     Method,
@@ -41,13 +36,11 @@ from focalsweep.cli.options import (
     read_job,
     read_overrides,
 )
-from focalsweep.failures import FAILURES, sentence
 
 if TYPE_CHECKING:
     from focalsweep.photos.reading import Photos
 
 DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
-COLUMNS = ("stack", "status", "frames", "width", "height", "near_m", "median_m", "far_m", "seconds", "message")
 
 
 def depth(
@@ -84,7 +77,7 @@ def depth(
     """
     if align not in ("auto", "none", "only"):
         raise ValueError(f"--align must be auto, none or only, but is {align!r}")
-    job = read_job(method, device, near, far, refine, memory, export, sheet, quiet)
+    job = read_job(method, device, near, far, refine, memory, export, sheet)
     check_output(output)
     opened = _open(
         photos, "auto" if align == "only" else align, relative, frames, focal_length_mm=focal_length_mm,
@@ -95,7 +88,13 @@ def depth(
         written = _write_registered(opened, output, quiet)
         summary: dict[str, Any] = {"files": [str(path) for path in written]}
     else:
-        written, summary = _estimate(opened, output, job)
+        from focalsweep.batch.one_stack import estimate_to_files
+
+        with stages(quiet) as stage:
+            written, summary = estimate_to_files(opened, output, job, stage)
+        summary = {"files": [str(path) for path in written], **summary}
+        for note in summary["warnings"] if not quiet else ():
+            say_note(note)
     if json:
         from focalsweep.results.writing import json_bytes
 
@@ -149,60 +148,6 @@ def inspect(
         print(path)
 
 
-def batch(
-    folder: Annotated[Path, typer.Argument(help="A folder whose folders are stacks.")],
-    output: Output = Path("out"),
-    method: Method = "sweep",
-    device: Device = "auto",
-    relative: Relative = False,
-    memory: Memory = None,
-    export: Export = "",
-    sheet: Sheet = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Leave out stacks that have a result already.")] = False,
-    quiet: Quiet = False,
-) -> None:
-    """Every stack of a folder of folders; results.csv has a line for each. One bad stack does not stop the rest.
-
-    Exit status 1 where any of them failed.
-
-    Example: focalsweep batch scans/ -o results/ --resume
-    """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder: give one whose folders hold the photos of a stack each")
-    folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    stacks = sorted(path for path in folders if path.resolve() != output.resolve())
-    if not stacks:
-        raise ValueError(f"{folder} has no folders: put the photos of each stack into one, or use focalsweep depth")
-    job = read_job(method, device, None, None, True, memory, export, sheet, quiet)
-    check_output(output)
-    earlier = _read_csv(output / "results.csv") if resume else {}
-    rows: list[dict[str, Any]] = []
-    failed = 0
-    for number, stack in enumerate(stacks):
-        target = output / stack.name
-        if resume and (target / "run.json").is_file():
-            rows.append(earlier.get(stack.name, {}) | {"stack": stack.name, "status": "kept"})
-            continue
-        start = time.perf_counter()
-        try:
-            _, summary = _estimate(_open([stack], "auto", relative, 12), target, job)
-            summary.pop("files")
-            row = {"stack": stack.name, "status": "done", **summary}
-        except FAILURES as error:
-            failed += 1
-            row = {"stack": stack.name, "status": "failed", "message": sentence(error)}
-            if not quiet:
-                say_note(f"{stack.name}: {sentence(error)}")
-        rows.append(row | {"seconds": round(time.perf_counter() - start, 2)})
-        _write_csv(rows, output / "results.csv")
-        if not quiet:
-            say(f"{number + 1} of {len(stacks)}: {stack.name} {row['status']}")
-    _write_csv(rows, output / "results.csv")
-    print(output / "results.csv")
-    if failed:
-        raise typer.Exit(1)
-
-
 def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: Device = "auto") -> None:
     """Depth of a small ray-traced stack that ships in the package, and how far off the result is.
 
@@ -231,44 +176,6 @@ def _open(photos: Sequence[Path], align: str, relative: bool, video_frames: int,
     return open_photos(_source(photos), align=align, relative=relative, video_frames=video_frames, **given)
 
 
-def _estimate(photos: Photos, output: Path, job: Job) -> tuple[list[Path], dict[str, Any]]:
-    """Work on a stack, write its results, and say what came out."""
-    import numpy as np
-
-    from focalsweep.from_photos import depth_from_photos
-    from focalsweep.results.contact_sheet import contact_sheet
-    from focalsweep.results.writing import write_files
-
-    start = time.perf_counter()
-    with stages(job.quiet) as stage:
-        result, stack = depth_from_photos(
-            photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device, stage=stage
-        )
-        stage("writing", 0.0)
-        png = contact_sheet(stack, result) if job.sheet else b""
-        with warnings.catch_warnings(record=True) as raised:
-            warnings.simplefilter("always")
-            written = result.save(output, job.exports, lambda share: stage("writing", share))
-    notes = result.record["warnings"]
-    if not job.quiet:
-        for note in notes:
-            say_note(note)
-    for warning in raised if not job.quiet else ():
-        say_note(str(warning.message))
-    if png:
-        written += write_files({output / "sheet.png": lambda file: file.write(png)})
-    known = result.depth[np.isfinite(result.depth)]
-    levels = np.quantile(known, [0.005, 0.5, 0.995]).tolist() if known.size else (None, None, None)
-    near, median, far = levels
-    height, width = result.depth.shape
-    summary = {
-        "files": [str(path) for path in written], "frames": stack.frame_count, "width": width, "height": height,
-        "near_m": near, "median_m": median, "far_m": far, "relative": photos.relative, "warnings": notes,
-        "seconds": round(time.perf_counter() - start, 2),
-    }  # fmt: skip
-    return written, summary
-
-
 def _write_registered(photos: Photos, output: Path, quiet: bool) -> list[Path]:
     """The registered frames as 16-bit TIFF in linear light's sRGB encoding, with a stack.toml that says so."""
     from focalsweep.photos.registered import registered_files
@@ -276,24 +183,6 @@ def _write_registered(photos: Photos, output: Path, quiet: bool) -> list[Path]:
 
     with stages(quiet) as stage:
         return write_files(registered_files(photos, output, stage))
-
-
-def _read_csv(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of an earlier run by stack."""
-    if not path.is_file():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        return {row["stack"]: row for row in csv.DictReader(file) if row.get("stack")}
-
-
-def _write_csv(rows: list[dict[str, Any]], path: Path) -> None:
-    from focalsweep.results.writing import write_files
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_files({path: lambda file: file.write(text.getvalue().encode())})
 
 
 def _settings_record(settings: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/photos.md",
     "docs/paper.md",
     "docs/baselines.md",
+    "docs/scale.md",
 )
 Record = dict[str, Any]
 
@@ -200,6 +201,95 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
+def cluster_table(records: dict[str, Record]) -> str:
+    """What a cluster that lost parts left behind, against the local command."""
+    loss = records["cluster"]["loss"]
+    cases = {
+        "a worker and a node killed": "worker_and_node_killed",
+        "the driver killed, then --resume": "driver_killed",
+    }
+    keys = {
+        "results": "results", "lines of results.csv": "lines", "stacks with two lines": "stacks_with_two_lines",
+        "files lost": "files_lost", "left over": "files_left_over", "that differ": "files_that_differ",
+    }  # fmt: skip
+    rows = [[title, *(str(loss[case][key]) for key in keys.values())] for title, case in cases.items()]
+    return markdown_table([f"{loss['stacks']} stacks", *keys], rows)
+
+
+def overhead_table(records: dict[str, Record]) -> str:
+    """Local command and cluster in turn: seconds a stack by the clock and of the CPU."""
+    overhead = records["cluster"]["overhead"]
+    rows = []
+    for row in overhead["rounds"]:
+        here, there = row["local"], row["cluster"]
+        cells = [here["seconds"], there["seconds"], row["ratio"], here["worker_cpu_s"], there["worker_cpu_s"]]
+        cells += [there["engine_cpu_s"], row["cpu_ratio"]]
+        rows.append([f"{row['load_average']:.1f}", *(f"{cell:.2f}" for cell in cells)])
+    median = overhead["median"]
+    rows.append(["median", "", "", f"{median['ratio']:.2f}", "", "", "", f"{median['cpu_ratio']:.2f}"])
+    header = ["load", "local, s", "cluster, s", "ratio", "local, CPU s", "worker, CPU s", "engine, CPU s", "ratio"]
+    return markdown_table(header, rows)
+
+
+PARTS = ("opening", "aligning", "looking", "reading", "sweeping", "full size", "writing")
+
+
+def parts_table(records: dict[str, Record]) -> str:
+    """Seconds of each part of the work on one core."""
+    rows = []
+    for row in records["scale"]["rows"]:
+        parts = [row["seconds"].get(part) for part in PARTS]
+        cells = ["" if part is None else f"{part:.2f}" for part in parts]
+        size = f"{row['megapixels']:.2f} MP x {row['frames']}"
+        rows.append([size, str(row["planes"]), f"{row['worked_megapixels']:.2f}", *cells, f"{_total(row):.1f}"])
+    return markdown_table(["stack", "planes", "swept at, MP", *PARTS, "all, s"], rows)
+
+
+def _total(row: Record) -> float:
+    return float(sum(row["seconds"].values()))
+
+
+def model_table(records: dict[str, Record]) -> str:
+    """The fitted model of cost: seconds by megapixels P, those swept S, frames F and planes D."""
+    sweep, rest = (records["scale"]["model"][name] for name in ("sweep", "rest"))
+    by_planes, by_frames = (1e3 * sweep[key] for key in ("planes_mp_s", "frames_planes_mp_s"))
+    swept = f"({by_planes:.0f} ms + {by_frames:.1f} ms F) D S"
+    other = f"{rest['fixed_s']:.2f} s + ({rest['mp_s']:.2f} s + {rest['frames_mp_s']:.2f} s F) P"
+    rows = [
+        ["sweep and network", swept, f"{sweep['worst_error']:.0%}"],
+        ["the rest", other, f"{rest['worst_error']:.0%}"],
+    ]
+    return markdown_table(["", "on one core", "farthest off"], rows)
+
+
+def million_table(records: dict[str, Record]) -> str:
+    """A million stacks on paper: core hours, hours on the cluster, bytes, and where the engine's pace is the limit."""
+    record = records["scale"]
+    cores = record["machines"] * record["cores"]
+    rows = []
+    for row in (row for row in record["rows"] if row["planes"] == 64):
+        seconds = _total(row)
+        hours = record["stacks"] * seconds / 3600
+        terabytes = [record["stacks"] * row[key] / 1e12 for key in ("bytes_in", "bytes_out")]
+        pace = cores / seconds
+        gigabits = pace / record["machines"] * (row["bytes_in"] + row["bytes_out"]) * 8 / 1e9
+        most = record["engine_stacks_a_second"] * seconds
+        rows.append(
+            [f"{row['megapixels']:.2f} MP x {row['frames']}", f"{seconds:.1f}", f"{hours:,.0f}", f"{hours / cores:.1f}"]
+            + [f"{value:.1f}" for value in terabytes] + [f"{pace:.0f}", f"{gigabits:.2f}", f"{most:,.0f}"]
+        )  # fmt: skip
+    header = ["stack", "s on one core", "core hours", f"hours on {cores} cores", "TB read", "TB written"]
+    return markdown_table([*header, "stacks a second", "Gbit/s a machine", "cores that the engine feeds"], rows)
+
+
+def stragglers_table(records: dict[str, Record]) -> str:
+    rows = [
+        [name, f"{row['hours']:.2f}", f"{row['efficiency']:.1%}", f"{row['computed_again']:,}", f"{row['tail_s']:.0f}"]
+        for name, row in records["scale"]["scenarios"].items()
+    ]
+    return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -221,6 +311,12 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
     "papernet-packed": paper_report.packing_table,
+    "cluster": cluster_table,
+    "cluster-overhead": overhead_table,
+    "scale-parts": parts_table,
+    "scale-model": model_table,
+    "scale-million": million_table,
+    "scale-stragglers": stragglers_table,
 }
 
 

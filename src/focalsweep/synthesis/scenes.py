@@ -138,7 +138,8 @@ def _add_things(
     depth = 1 / np.maximum(rng.uniform(view.far, view.near, count), 0.03 * view.near)
     middle = rng.uniform(-0.55, 0.55, (count, 2)) * [view.width / view.focal_px, view.height / view.focal_px]
     metres_a_px = (depth / view.focal_px)[:, None]
-    size_px = np.exp(rng.uniform(*np.log(half_px), (count, 1)) + rng.uniform(-0.6, 0.6, (count, 3)))
+    low, high = np.log(half_px)
+    size_px = np.exp(rng.uniform(low, high, (count, 1)) + rng.uniform(-0.6, 0.6, (count, 3)))
     thin_sides = np.where(rng.random(count) < 0.25, rng.integers(1, 3, count), 0)
     thin = rng.random((count, 3)).argsort(1) < thin_sides[:, None]
     half = np.where(thin, rng.uniform(0.6, 3.0, (count, 3)), size_px) * metres_a_px

@@ -28,6 +28,7 @@ class Checkpoint:
         step: updates done.
         seconds: trained so far, over all sittings.
         config: of the run; on disk a plain dict.
+        batches: that a step sees, over all processes; 0 where it is not known (an older file).
     """
 
     network: dict[str, Any]
@@ -36,6 +37,7 @@ class Checkpoint:
     step: int
     seconds: float
     config: TrainingConfig
+    batches: int = 0
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -66,7 +68,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         if not isinstance(record, dict) or not isinstance(record.get(name), kind):
             raise ValueError(f"{path} is no checkpoint of focalsweep: it has no {name!r}")
     config = TrainingConfig.from_dict(record["config"], path)
-    return Checkpoint(**{name: record[name] for name in types} | {"config": config})
+    return Checkpoint(**{name: record[name] for name in types} | {"config": config}, batches=record.get("batches", 0))
 
 
 def restore(module: nn.Module, state: dict[str, Any], path: str | Path) -> None:

@@ -62,7 +62,9 @@ class TrainingConfig:
         network: which network is trained.
         cost: which cost volume it reads; "none" for the rivals, which read the frames.
         steps: updates of the weights in the whole run.
-        batch_size: stacks a step in each process: under torchrun a step sees this many times the processes.
+        batch_size: stacks in memory at a time, in each process: under torchrun a step sees this many times the
+            processes.
+        accumulate: batches that each process adds up for a step, where more do not fit into memory at a time.
         learning_rate: the highest, after the warm-up; the schedule ends at 0.
         warmup_steps: steps of linear rise before the cosine.
         weight_decay: AdamW's, on weights of two axes or more (never on biases and norms).
@@ -85,6 +87,7 @@ class TrainingConfig:
     steps: int = _key(_whole(1))
     batch_size: int = _key(_whole(1))
     learning_rate: float = _key(_ABOVE_ZERO)
+    accumulate: int = _key(_whole(1), 1)
     warmup_steps: int = _key(_whole(0), 0)
     weight_decay: float = _key(_number(lambda value: 0 <= value < math.inf, "a number of 0 or more"), 0.0)
     gradient_clip: float = _key(_number(lambda value: value > 0, "a number above 0, or inf for none"), 1.0)

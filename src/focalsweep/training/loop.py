@@ -1,10 +1,11 @@
 """The training loop. It knows neither costs nor networks: data come from a `Source`, the rest from a `Loss`.
 
-Step s of process r among R asks the source for batch s * R + r. A source that numbers its samples (batch k of size n
-holds samples k n to k n + n - 1) thus gives R processes together exactly what one process with R times the batch
-would see. Data depend on the step alone, and so does the loop's randomness, which is seeded anew before every step:
-a resumed run needs no state of either and, on the CPU and without a time limit, repeats the uninterrupted one bit for
-bit.
+Step s of process r among R, the a-th of A batches that it adds up, asks the source for batch (s * A + a) * R + r. A
+source that numbers its samples (batch k of size n holds samples k n to k n + n - 1) thus gives R processes together
+exactly what one process with R * A times the batch would see. Data depend on the step alone, and so does the loop's
+randomness, which is seeded anew before every batch: a resumed run needs no state of either and, on the CPU and without
+a time limit, repeats the uninterrupted one bit for bit. Resumed by another number of processes it still sees A * R
+batches a step: each process adds up more of them, or fewer.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ that needs float32 says so itself."""
 Pictures = Callable[[nn.Module], Mapping[str, Tensor]]
 """The averaged network -> pictures by name, C H W in 0..1."""
 
+Resume = bool | Literal["if any"]
 Status = Literal["finished", "time limit", "stopped"]
 
 CHECKPOINT = "checkpoint.pt"
@@ -100,7 +102,7 @@ def train(
     validation_source: Source | None = None,
     pictures: Pictures | None = None,
     device: torch.device | str = "cpu",
-    resume: bool = False,
+    resume: Resume = False,
     time_limit_minutes: float | None = None,
     console: Console | None = None,
 ) -> Outcome:
@@ -119,7 +121,8 @@ def train(
             and at the end, unless a signal ended the run.
         pictures: called with the averaged network at every validation.
         device: where to train; under torchrun "cuda" is the GPU of each process.
-        resume: go on from the folder's checkpoint.
+        resume: go on from the folder's checkpoint; "if any": or start, where there is none yet, as processes do that
+            are started anew when one of them was lost.
         time_limit_minutes: of training, counted over all sittings of the run; a last validation comes on top.
         console: for people; standard error by default.
 
@@ -137,6 +140,8 @@ def train(
     checkpoint = _find_checkpoint(config, folder, resume)
     step = checkpoint.step if checkpoint else 0
     with Team(device) as team, stop_signals() as stop, Logbook(folder, step, team.leads, console) as log:
+        team.check_same(step, folder / CHECKPOINT)
+        accumulate = team.share(checkpoint.batches) if checkpoint and checkpoint.batches else config.accumulate
         network = network.to(team.device).train()
         if team.device.type == "cuda":  # what its tensor cores read; PaperNet trains twice as fast
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -148,13 +153,13 @@ def train(
             restore(average, checkpoint.ema, folder / CHECKPOINT)
             optimizer.load_state_dict(checkpoint.optimizer)
             began -= checkpoint.seconds
-        window = _Window(config, team)
+        window = _Window(config, team, config.batch_size * accumulate * team.size)
         validation: dict[str, float] = {}
 
         def save() -> None:
             if team.leads:
                 states = (network.state_dict(), average.state_dict(), optimizer.state_dict())
-                written = Checkpoint(*states, step, perf_counter() - began, config)
+                written = Checkpoint(*states, step, perf_counter() - began, config, accumulate * team.size)
                 write_checkpoint(folder / CHECKPOINT, written)
 
         def validate() -> None:
@@ -176,18 +181,22 @@ def train(
             rate = learning_rate_at(config, step, time_share)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            batch = step * team.size + team.rank
-            _seed(config, batch)
-            sample = source(batch, config.batch_size, team.device)
-            with _autocast(config, team.device):
-                value, figures = loss(shared, sample)
             optimizer.zero_grad()
-            value.backward()  # type: ignore[no-untyped-call]
+            parts = []
+            for part in range(accumulate):
+                batch = (step * accumulate + part) * team.size + team.rank
+                _seed(config, batch)
+                sample = source(batch, config.batch_size, team.device)
+                with team.exchange(shared, part == accumulate - 1):
+                    with _autocast(config, team.device):
+                        value, figures = loss(shared, sample)
+                    (value / accumulate).backward()  # type: ignore[no-untyped-call]
+                parts.append(_row(value, *figures.values()))
             norm = nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
             optimizer.step()
             step += 1
             update_average(average, network, config.ema_decay, step)
-            window.add(value, norm, figures)
+            window.add(torch.stack(parts).mean(0), norm, list(figures))
 
             due = [step % every == 0 for every in (config.log_every, config.validate_every, config.checkpoint_every)]
             if any(due):  # before a checkpoint always, so that none is written of a run gone astray
@@ -212,8 +221,8 @@ def train(
 class _Window:
     """Losses, gradient norms and figures since the last line of the log, left on the device: no step waits."""
 
-    def __init__(self, config: TrainingConfig, team: Team) -> None:
-        self._config, self._team = config, team
+    def __init__(self, config: TrainingConfig, team: Team, samples: int) -> None:
+        self._config, self._team, self._samples = config, team, samples
         self.names: list[str] = []
         self.restart()
 
@@ -221,9 +230,10 @@ class _Window:
         self.rows: list[Tensor] = []
         self._began = perf_counter()
 
-    def add(self, loss: Tensor, norm: Tensor, figures: Mapping[str, Tensor]) -> None:
-        self.names = list(figures)
-        self.rows.append(_row(loss, norm, *figures.values()))
+    def add(self, row: Tensor, norm: Tensor, names: list[str]) -> None:
+        """A step's loss and the figures of these names, in `row`, and its gradient's norm."""
+        self.names = names
+        self.rows.append(torch.cat([row[:1], _row(norm), row[1:]]))
 
     def close(self, log: Logbook, step: int, rate: float, seconds: float) -> None:
         """Check and log the steps, the last of which is number `step`, and begin anew."""
@@ -236,7 +246,7 @@ class _Window:
                         f"learning_rate below {self._config.learning_rate:g}"
                     )
         loss, norm, *figures = (sum(column) / len(rows) for column in zip(*rows, strict=True))
-        samples = len(rows) * self._config.batch_size * self._team.size
+        samples = len(rows) * self._samples
         record = {"step": step, "loss": loss, "learning_rate": rate, "gradient_norm": norm}
         record |= {"samples_per_second": samples / max(perf_counter() - self._began, 1e-9), "seconds": seconds}
         log.training(record, dict(zip(self.names, figures, strict=True)), self._config.steps)
@@ -259,9 +269,9 @@ def _validate(config: TrainingConfig, network: nn.Module, source: Source, loss: 
     return dict(zip(names, means, strict=True))
 
 
-def _find_checkpoint(config: TrainingConfig, folder: Path, resume: bool) -> Checkpoint | None:
+def _find_checkpoint(config: TrainingConfig, folder: Path, resume: Resume) -> Checkpoint | None:
     path = folder / CHECKPOINT
-    if not resume:
+    if not resume or (resume == "if any" and not path.exists()):
         if path.exists():
             raise ValueError(f"{path} exists: resume that run, or give another folder")
         return None

@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any
@@ -40,6 +41,13 @@ class Team:
 
     def __enter__(self) -> Team:
         if self.size > 1:
+            # Processes that start anew would meet the addresses of those before them there (pytorch issue 135712).
+            shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+            if shared and int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")):
+                raise ValueError(
+                    "torchrun --max-restarts cannot restart with the store that it shares by default: start it with "
+                    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment"
+                )
             on_gpu = self.device.type == "cuda"
             if on_gpu:
                 self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -57,6 +65,30 @@ class Team:
         if self.size == 1:
             return network
         return DistributedDataParallel(network, device_ids=[self.device] if self.device.type == "cuda" else None)
+
+    def exchange(self, shared: nn.Module, now: bool) -> AbstractContextManager[None]:
+        """Whether the gradients of a backward pass are averaged over the team, or only added up in this process."""
+        return nullcontext() if now or not isinstance(shared, DistributedDataParallel) else shared.no_sync()
+
+    def share(self, batches: int) -> int:
+        """Of a step's batches, those of each process."""
+        if batches % self.size:
+            raise ValueError(
+                f"the run has {batches} batches a step, which {self.size} processes cannot share evenly: resume with "
+                f"a number of processes that divides {batches}"
+            )
+        return batches // self.size
+
+    def check_same(self, step: int, path: Path) -> None:
+        """All go on from the same step, or the weights would be a mixture of two."""
+        if self.size > 1:
+            ends = torch.tensor([step, -step])
+            dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._control)
+            if int(ends[0]) != -int(ends[1]):
+                raise ValueError(
+                    f"{path}: the processes found checkpoints from step {-int(ends[1])} to step {int(ends[0])}: give a "
+                    "folder that all machines share"
+                )
 
     def agree(self, stop: bool, seconds: float) -> tuple[bool, float]:
         """Whether anyone was told to stop, and the latest clock: one answer for all, so that all take the same step."""

@@ -18,7 +18,7 @@ from focalsweep.training import rivals
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.data import make_sources
-from focalsweep.training.loop import Outcome, train
+from focalsweep.training.loop import Outcome, Resume, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
@@ -64,7 +64,7 @@ def run_training(
     output_folder: Path,
     *,
     device: torch.device,
-    resume: bool = False,
+    resume: Resume = False,
     time_limit_minutes: float | None = None,
     textures: Path | None = None,
     data: Path | None = None,
@@ -84,7 +84,7 @@ def run_training(
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     network = build_network(config)
-    if not resume:
+    if resume is not True:
         fill_from(network, config)
     objective = build_objective(config)
     return train(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from PIL import Image
@@ -478,28 +479,129 @@ def test_a_gradient_that_is_not_finite_names_its_step(tmp_path: Path) -> None:
 # Several processes, and that it learns
 
 
-def test_two_processes_are_one_with_the_double_batch(tmp_path: Path) -> None:
+def two_processes(folder: Path, *options: str) -> list[str]:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    toy = ["-m", "tests.unit.training.toy", str(tmp_path / "two"), "--steps", "5", "--batch-size", "2"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*torchrun, *toy], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("finished") == 2  # the lines of two processes may run together
-    network = toy_network()
-    config = toy_config(steps=5, batch_size=4)
-    outcome = train(
-        config, network, toy_source, toy_loss, tmp_path / "one", validation_source=toy_source, console=silent()
-    )
-    one, two = log_of(tmp_path / "one"), log_of(tmp_path / "two")
-    assert [line["step"] for line in one] == [line["step"] for line in two] == [1, 2, 3, 4, 5]
-    for a, b in zip(one, two, strict=True):
+    return [*torchrun, "--max-restarts", "1", "-m", "tests.unit.training.toy", str(folder), *options]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
+
+
+def assert_same_curve(one: Path, two: Path) -> None:
+    """The same steps, each once, with the same loss and gradient but for rounding, and the same last validation."""
+    ours, theirs = log_of(one), log_of(two)
+    assert [line["step"] for line in ours] == [line["step"] for line in theirs] == list(range(1, len(ours) + 1))
+    for a, b in zip(ours, theirs, strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["gradient_norm"] == pytest.approx(b["gradient_norm"], abs=1e-4)
-    validated = log_of(tmp_path / "two", "validation")[-1]["validation"]
-    assert outcome.validation["loss"] == pytest.approx(validated["loss"], abs=1e-5)
+    validated = [log_of(folder, "validation")[-1]["validation"]["loss"] for folder in (one, two)]
+    assert validated[0] == pytest.approx(validated[1], abs=1e-5)
+
+
+def train_alone(folder: Path, **changes: Any) -> nn.Module:
+    network = toy_network()
+    train(toy_config(**changes), network, toy_source, toy_loss, folder, validation_source=toy_source, console=silent())
+    return network
+
+
+def test_two_processes_are_one_with_the_double_batch(tmp_path: Path) -> None:
+    process = start(two_processes(tmp_path / "two", "--steps", "5"))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert out.count("finished") == 2  # the lines of two processes may run together
+    network = train_alone(tmp_path / "one", steps=5, batch_size=4)
+    assert_same_curve(tmp_path / "one", tmp_path / "two")
     weights = read_checkpoint(tmp_path / "two" / "checkpoint.pt").network
     for name, value in network.state_dict().items():
         torch.testing.assert_close(weights[name], value, atol=1e-4, rtol=1e-3)
+
+
+def test_batches_added_up_are_one_large_batch(tmp_path: Path) -> None:
+    train_alone(tmp_path / "large", batch_size=6, validation_samples=6)
+    train_alone(tmp_path / "added", batch_size=2, accumulate=3, validation_samples=6)
+    assert_same_curve(tmp_path / "large", tmp_path / "added")
+    assert read_checkpoint(tmp_path / "added" / "checkpoint.pt").batches == 3
+    train_alone(tmp_path / "small", batch_size=2)
+    assert log_of(tmp_path / "small")[1]["loss"] != pytest.approx(log_of(tmp_path / "added")[1]["loss"], abs=1e-4)
+
+
+def test_a_killed_process_costs_the_steps_since_the_checkpoint(tmp_path: Path) -> None:
+    """torchrun starts both anew, and the curve goes on as if nothing had been."""
+    folder = tmp_path / "two"
+    options = ["--steps", "30", "--checkpoint-every", "5", "--pause", "0.05", "--resume-if-any"]
+    process = start(two_processes(folder, *options))
+    path = folder / "log.jsonl"
+    wait_for(lambda: path.exists() and path.read_text().count("loss") >= 12, process)
+    children = [child for child in psutil.Process(process.pid).children() if "toy" in " ".join(child.cmdline())]
+    assert len(children) == 2
+    children[1].kill()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "exitcode: -9" in err
+    assert not any(child.is_running() for child in children)
+    train_alone(tmp_path / "one", steps=30, batch_size=2, accumulate=2)
+    assert_same_curve(tmp_path / "one", folder)
+
+
+def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
+    config = toy_config(steps=6, accumulate=2)
+    folder = tmp_path / "two"
+    assert train(config, toy_network(), stop_after(5), toy_loss, folder, console=silent()).status == "stopped"
+    options = ("--steps", "6", "--accumulate", "2", "--resume-if-any")
+    process = start(two_processes(folder, *options))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    train_alone(tmp_path / "one", steps=6, accumulate=2)
+    assert_same_curve(tmp_path / "one", folder)
+
+
+def test_batches_that_cannot_be_shared_are_refused() -> None:
+    team = processes.Team("cpu")
+    team.size = 4
+    assert team.share(8) == 2
+    assert_one_sentence(message_of(lambda: team.share(6), ValueError), "6 batches", "4 processes")
+
+
+def test_processes_that_found_different_checkpoints_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    team = processes.Team("cpu")
+    team.check_same(10, tmp_path)  # alone
+    team.size = 2
+    other = torch.tensor([20, -20])
+    monkeypatch.setattr(processes.dist, "all_reduce", lambda ends, *_, **__: ends.copy_(torch.maximum(ends, other)))
+    team.check_same(20, tmp_path)
+    message = message_of(lambda: team.check_same(10, tmp_path), ValueError)
+    assert_one_sentence(message, str(tmp_path), "from step 10 to step 20", "share")
+
+
+def test_restarts_that_torchrun_cannot_do_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "WORLD_SIZE": "2",
+        "TORCHELASTIC_MAX_RESTARTS": "3",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }.items():
+        monkeypatch.setenv(name, value)
+    message = message_of(processes.Team("cpu").__enter__, ValueError)
+    assert_one_sentence(message, "--max-restarts", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1")
+
+
+def test_resume_if_any_starts_a_run_and_then_goes_on(tmp_path: Path) -> None:
+    config = toy_config()
+    for resume, status in (("if any", "stopped"), ("if any", "finished")):
+        source = stop_after(3) if status == "stopped" else toy_source
+        outcome = train(config, toy_network(), source, toy_loss, tmp_path, resume=resume, console=silent())  # type: ignore[arg-type]
+        assert outcome.status == status
+    assert [line["step"] for line in log_of(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def wait_for(true: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_it_overfits_one_batch(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import io
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,28 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=2)
+    parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--checkpoint-every", type=int, default=1000)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds before every batch")
+    parser.add_argument("--resume-if-any", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    config = toy_config(steps=arguments.steps, batch_size=arguments.batch_size)
-    outcome = train(config, toy_network(), toy_source, toy_loss, arguments.folder, validation_source=toy_source)
+    names = ("steps", "batch_size", "accumulate", "checkpoint_every")
+    config = toy_config(**{name: getattr(arguments, name) for name in names})
+
+    def source(step: int, batch_size: int, device: torch.device) -> Sample:
+        time.sleep(arguments.pause)
+        return toy_source(step, batch_size, device)
+
+    outcome = train(
+        config,
+        toy_network(),
+        source,
+        toy_loss,
+        arguments.folder,
+        validation_source=toy_source,
+        resume="if any" if arguments.resume_if_any else False,
+    )
     print(outcome.status)
     return 0
 

@@ -1,0 +1,175 @@
+"""The stacks of a batch on a Ray cluster: Ray Data hands names to a pool of workers, rows come back as they finish.
+
+Names and rows are all that goes through Ray: photos and results go straight between the workers and the stores. Each
+worker has a few stacks in hand and computes one of them, so that others are fetched and put away meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from focalsweep.batch.one_stack import Job, Row, work_on
+from focalsweep.batch.stores import Store
+
+IN_HAND = 3  # stacks of a worker: one is fetched, one computed, one put away
+LOSSES = 3  # of a worker that a stack is given to another after, in each of two rounds
+PATIENCE_S = 10.0
+REMEDY = "start a cluster with ray start --head, or give --ray local for one on this machine"
+
+
+class Worker:
+    """What lives in a process of the cluster: the network, loaded once."""
+
+    def __init__(self, scans: Store, results: Store, job: Job) -> None:
+        self._scans, self._results, self._job = scans, results, job
+        self._computing = threading.Lock()
+        if job.method == "sweep":
+            from focalsweep.model.weights import load_network
+
+            load_network("sweepnet", job.device)
+
+    def __call__(self, item: dict[str, str]) -> dict[str, str]:
+        row = work_on(item["stack"], self._scans, self._results, self._job, computing=self._computing)
+        return {"row": json.dumps(row)}
+
+
+def rows_from_ray(
+    names: list[str], scans: Store, results: Store, job: Job, *, address: str, device: str, cores: int
+) -> Iterator[Row]:
+    """The row of every stack, in the order in which they finish.
+
+    A worker or a machine that is lost costs what it had in hand: the engine does that again, a bounded number of times.
+
+    Args:
+        names: of the stacks, each once.
+        scans, results: stores that all machines of the cluster reach under the same name.
+        job: how; its device is chosen here.
+        address: of the cluster, as `ray.init` takes it: "auto", HOST:PORT, or "local" for one on this machine.
+        device: "auto" is GPUs where the cluster has them; each worker takes one.
+        cores: of the CPU, for each worker.
+    """
+    for store in (scans, results):
+        if store.url.startswith("memory://"):
+            raise ValueError(
+                f"{store.url} is the memory of one process: a cluster needs a place that all of it reaches"
+            )
+    scans, results = (Store(str(store.path.absolute())) if store.path else store for store in (scans, results))
+    ray = _connect(address)
+    try:
+        needs, count = _pool(ray, job, device, cores)
+        job = replace(job, device=torch.device("cuda" if needs.get("num_gpus") else "cpu"))
+        left = dict.fromkeys(names)
+        # Those that come to nothing may only have shared a worker with one that kills it: they go again, each alone.
+        for in_hand in (IN_HAND, 1):
+            for row in _work(ray, list(left), (scans, results, job), needs, count, in_hand) if left else ():
+                left.pop(row["stack"], None)
+                yield row
+        for name in left:
+            message = f"{scans.place(name)}: its workers were lost, {2 * (1 + LOSSES)} times: memory? see --memory"
+            yield {"stack": name, "status": "failed", "message": message}
+    finally:
+        ray.shutdown()
+
+
+def _work(
+    ray: Any, names: list[str], settings: tuple[Any, ...], needs: dict[str, float], count: int, in_hand: int
+) -> Iterator[Row]:
+    """The rows of the stacks that could be worked on; there is none for a stack whose workers were lost."""
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.max_errored_blocks = -1  # a stack that nobody survives must not end the others
+    size = min(count, len(names))
+    workers = ray.data.ActorPoolStrategy(
+        min_size=1,  # fewer where machines were lost: then the others' work is theirs
+        max_size=size,
+        initial_size=size,
+        max_tasks_in_flight_per_actor=in_hand,
+        max_concurrent_calls_per_actor=in_hand,
+        enable_true_multi_threading=True,
+    )
+    # One stack a block: the unit in which Ray Data schedules, retries and gives up.
+    stacks = ray.data.from_items([{"stack": name} for name in names], override_num_blocks=len(names))
+    rows = stacks.map(
+        Worker,
+        fn_constructor_args=settings,
+        compute=workers,
+        ray_remote_args_fn=lambda: {"max_task_retries": LOSSES},  # without end by default
+        **needs,
+    )
+    for block in rows.iter_batches(batch_size=None, prefetch_batches=0):  # none is held back
+        yield from map(json.loads, block["row"])
+
+
+def _connect(address: str) -> Any:
+    _knock(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong on the way is mended on the way
+    try:
+        import ray
+        import ray.data
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('--ray needs Ray: pip install "focalsweep[cluster]"') from None
+    here: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
+    for name in ("ray.data", "ray"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with _no_standard_error():  # Ray tells there that it was told to be quiet
+            ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
+    except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
+        raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200].rstrip('.')}: {REMEDY}") from None
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Somebody is there: Ray itself would wait for minutes, and then end the process."""
+    host, colon, port = address.rpartition(":")
+    if address in ("auto", "local"):
+        return
+    if not colon or "/" in address or not port.isdigit():
+        raise ValueError(f"--ray must be HOST:PORT of a cluster's head, auto or local, but is {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
+    except (OSError, OverflowError):
+        raise ConnectionError(f"--ray {address}: nobody answers there: {REMEDY}") from None
+
+
+@contextmanager
+def _no_standard_error() -> Iterator[None]:
+    """Also for what is not Python."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _pool(ray: Any, job: Job, device: str, cores: int) -> tuple[dict[str, float], int]:
+    """What a worker takes, and how many of them the cluster has room for."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"--device must be auto, cpu or cuda, but is {device!r}")
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    on_gpu = device == "cuda" or (device == "auto" and any(node.get("GPU") for node in nodes))
+    needs: dict[str, float] = {"num_cpus": cores}
+    if on_gpu:
+        needs["num_gpus"] = 1
+    if job.memory is not None and not on_gpu:
+        needs["memory"] = job.memory
+    names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+    count = int(sum(min(node.get(names[key], 0) // value for key, value in needs.items()) for node in nodes))
+    if count < 1:
+        asked = ", ".join(f"{names[key]} {value:g}" for key, value in needs.items())
+        raise ValueError(f"no machine of the cluster has room for a worker ({asked}): see --cores, --memory, --device")
+    return needs, count
