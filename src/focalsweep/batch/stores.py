@@ -81,8 +81,8 @@ class Store:
         files, root = self._open
         for path in files.find(f"{root}/{name}"):
             target = folder / path.removeprefix(f"{root}/{name}/")
-            if ".." in target.parts:  # an object's name may be anything
-                raise ValueError(f"{self.place(name)} has an object with .. in its name, {path!r}: rename it")
+            if ".." in target.parts or not target.is_relative_to(folder):  # an object's name may be anything
+                raise ValueError(f"{self.place(name)} has an object that leads out of it, {path!r}: rename it")
             target.parent.mkdir(parents=True, exist_ok=True)
             files.get_file(path, str(target))
         return folder
