@@ -19,7 +19,7 @@ from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.datasets.defocusnet import DefocusNet
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
-from focalsweep.datasets.source import as_displayed, with_frames
+from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.metrics import Scoreboard, over_processes
@@ -38,13 +38,19 @@ NYU_UNIT = "1/0.3 m"  # depths times 0.3
 def evaluate_defocusnet(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
-    """Errors of each picture, then their mean, at the paper's scales; depths beyond 3 m count as 3 m."""
+    """Errors of each picture, then their mean, at the paper's scales.
+
+    What a scale moves beyond 3 m, where the planes end, does not count: counted as 3 m, most of a picture would be
+    right by saying "far", and errors would fall with the scale, where the paper's rise.
+    """
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
     for number, item in enumerate(items):
         for scale, board in boards.items():
-            scaled = replace(item, stack=item.stack.scaled(scale), depth=(item.depth * scale).clamp(max=FARTHEST))
+            depth = item.depth * scale
+            inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
+            scaled = replace(item, stack=item.stack.scaled(scale), depth=inside)
             _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
         _tell(say, number, len(items))
     rows = [{"scale": f"{scale:g}", **row} for scale, board in boards.items() for row in _rows(board)]

@@ -133,7 +133,7 @@ def paper_loss(
         check_shape(f"scales[{level}]", probabilities, "B D H W", B=batch, H=height, W=width)
         known = torch.isfinite(truth) & (truth > 0)
         error = (soft_argmin(probabilities, depths) - truth.where(known, 0)).abs()
-        errors.append((error * known).sum() / known.sum())
+        errors.append((error * known).sum() / known.sum().clamp_min(1))
     return torch.stack(errors).mean()
 
 

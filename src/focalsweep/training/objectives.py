@@ -89,7 +89,7 @@ def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
     position = position.where(known, 0)
 
     def mean(values: Tensor, counted: Tensor = known) -> Tensor:
-        return (values * counted).sum() / counted.sum()
+        return (values * counted).sum() / counted.sum().clamp_min(1)
 
     error = (output.position - position).abs() * steps
     scale = output.scale * steps

@@ -39,18 +39,18 @@ def pixels_of(depth: torch.Tensor, encoded: bool) -> torch.Tensor:  # 5 3 H W
 
 
 def test_the_same_for_the_same_step() -> None:
-    first, second = (make_item_source(Made(7), ItemsConfig(size=16, scales=PAPER_SCALES)) for _ in range(2))
+    first, second = (make_item_source(Made(7), ItemsConfig(size=16, scales=PAPER_SCALES, far=100.0)) for _ in range(2))
     second(0, 4, CPU)
     one, other = first(5, 4, CPU), second(5, 4, CPU)
     assert torch.equal(one.depth, other.depth) and torch.equal(one.stack.images, other.stack.images)
     assert not torch.equal(one.depth, first(6, 4, CPU).depth)
-    reseeded = make_item_source(Made(7), ItemsConfig(size=16, scales=PAPER_SCALES, seed=1))
+    reseeded = make_item_source(Made(7), ItemsConfig(size=16, scales=PAPER_SCALES, far=100.0, seed=1))
     assert not torch.equal(one.depth, reseeded(5, 4, CPU).depth)
 
 
 def test_every_pass_meets_every_item_once() -> None:
     items = Made(6)
-    source = make_item_source(items, ItemsConfig(size=16))
+    source = make_item_source(items, ItemsConfig(size=16, far=100.0))
     orders = []
     for turn in range(2):
         depths = torch.cat([source(2 * turn + k, 3, CPU).depth for k in range(2)])
@@ -87,9 +87,19 @@ def test_scale_keeps_the_blur_and_the_planes() -> None:
         for frame, focus in enumerate(FOCUS):
             before = coc_px(sample.depth[b] / 2.5, focus, CAMERA)
             after = coc_px(sample.depth[b], stack.focus_distances[b, frame], camera)
-            assert torch.allclose(before, after, rtol=1e-4, atol=1e-4)
+            assert torch.allclose(before, after, rtol=1e-4, atol=1e-4, equal_nan=True)
     assert sample.planes.depths.shape == (4, 64)
     assert torch.allclose(sample.planes.depths[2], torch.linspace(0.1, 3.0, 64, dtype=torch.float64))
+
+
+def test_what_a_scale_moves_beyond_the_planes_is_not_known() -> None:
+    """Items 0, 1 ... begin at 0.2, 1.2 ... m and gain a millimetre with every pixel."""
+    source = make_item_source(Made(4), ItemsConfig(size=None, turns=False, scales=(2.5,)))
+    depth = source(0, 4, CPU).depth.sort(0).values
+    assert [bool(one.isfinite().any()) for one in depth] == [True, True, False, False]
+    assert 3.02 < depth[:2].nan_to_num(0).max() <= 3.0301, "a hundredth beyond is rounding"
+    unscaled = make_item_source(Made(3), ItemsConfig(size=None, turns=False))(0, 3, CPU)
+    assert bool(unscaled.depth.isfinite().all())
 
 
 def test_paper_scales() -> None:
