@@ -50,6 +50,17 @@ def test_the_files(benchmark: Path) -> None:
     assert {str(path.relative_to(benchmark)) for path in benchmark.rglob("*") if path.is_file()} == expected
 
 
+def by_name(folder: Path) -> dict[Path, bytes | None]:
+    return {path.relative_to(folder): content for path, content in contents(folder).items()}
+
+
+def test_several_workers_make_the_same_files(benchmark: Path, tmp_path: Path, run: Run) -> None:
+    done = run("render", "-o", tmp_path / "shared", "--workers", "2", *SMALL)
+    assert done.status == 0, done.err
+    assert by_name(tmp_path / "shared") == by_name(benchmark)
+    assert "3 of 3" in done.err
+
+
 def test_frames_as_pillow_and_opencv_read_them(benchmark: Path) -> None:
     for split, number in STACKS:
         frames = [np.asarray(Image.open(benchmark / name)) for name in files_of(split, number)[:3]]
