@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from focalsweep.baselines.protocol import Answer, in_single
+from focalsweep.baselines.protocol import Answer, read_out
 from focalsweep.model.blocks import pad_to_multiple
 
 STRIDE = 32
@@ -72,7 +72,7 @@ class AiFDepthNet(nn.Module):
         height, width = pictures.shape[-2:]
         padded = pad_to_multiple(pictures.flatten(0, 1), STRIDE)
         frames = padded.reshape(*pictures.shape[:3], *padded.shape[-2:])
-        volume = in_single(self._volume(frames.transpose(1, 2) - 0.5)[..., :height, :width])
+        volume = self._volume(frames.transpose(1, 2) - 0.5)[..., :height, :width]
         attention = functional.softplus(volume) + 1e-6
         attention = attention / attention.sum(1, keepdim=True)
         places = distances.to(volume)[:, :, None, None]
@@ -91,8 +91,7 @@ class AiFDepthNet(nn.Module):
             kept.append(x)
         for up, lateral, skip in zip(self.up, self.lateral, reversed(kept[:-1]), strict=True):
             x = functional.relu(up(x) + lateral(skip))
-        result: Tensor = self.last(x)
-        return result[:, 0]
+        return read_out(self.last, x)[:, 0]
 
 
 class _Inception(nn.Module):

@@ -13,7 +13,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer, FrameCountError, in_single
+from focalsweep.baselines.protocol import NEAREST, Answer, FrameCountError, read_out
 from focalsweep.model.blocks import conv_block, pad_to_multiple
 
 STRIDE = 32
@@ -74,8 +74,8 @@ class DDFF(nn.Module):
         for level, (up, stage) in enumerate(zip(self.up, self.decoder, strict=True)):
             x = nn.functional.dropout(up(x), DROPOUT, self.training) if level < 3 else up(x)
             x = stage(torch.cat([x, kept[2]], 1) if level == 2 else x)
-        scores = self.score(x)[..., :height, :width].reshape(batch, frames, height, width)
-        disparity = in_single(self.weights(scores)[:, 0])
+        scores = read_out(self.score, x)[..., :height, :width].reshape(batch, frames, height, width)
+        disparity = read_out(self.weights, scores)[:, 0]
         return Answer((1 / disparity.clamp_min(1 / FARTHEST)).clamp_min(NEAREST), disparity=disparity)
 
 

@@ -14,7 +14,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer, in_single
+from focalsweep.baselines.protocol import NEAREST, Answer, read_out
 from focalsweep.model.blocks import pad_to_multiple
 
 LEVELS = 5
@@ -48,10 +48,10 @@ class DefocusNet(nn.Module):
         share = (distances / distances.amax(1, keepdim=True)).reshape(-1, 1, 1, 1)
         where = share.expand(-1, 1, *padded.shape[-2:]).to(padded)
         features, helping = self.blur(torch.cat([padded, where], 1), frames)
-        blur = self.blur_of(features)
+        blur = read_out(self.blur_of, features)
         seen, _ = self.depth(torch.cat([blur, where], 1), frames, helping)
-        depth = in_single(self.depth_of(seen.reshape(batch, frames, *seen.shape[1:]).amax(1)))[:, 0, :height, :width]
-        maps = in_single(blur.reshape(batch, frames, *blur.shape[-2:]))[..., :height, :width]
+        depth = read_out(self.depth_of, seen.reshape(batch, frames, *seen.shape[1:]).amax(1))[:, 0, :height, :width]
+        maps = blur.reshape(batch, frames, *blur.shape[-2:])[..., :height, :width]
         return Answer(depth.clamp_min(NEAREST), blur=maps, metres=depth)
 
 

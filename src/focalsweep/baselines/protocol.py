@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
@@ -58,6 +58,13 @@ class Answer:
 def in_single(maps: Tensor) -> Tensor:
     """In single precision at least: metres are read off it, also under autocast."""
     return maps.to(torch.promote_types(maps.dtype, torch.float32))
+
+
+def read_out(layer: nn.Module, features: Tensor) -> Tensor:
+    """A network's last layer in single precision at least, also under autocast: half has three digits, a depth more."""
+    with torch.autocast(features.device.type, enabled=False):
+        maps: Tensor = layer(in_single(features))
+    return maps
 
 
 def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:

@@ -186,3 +186,14 @@ def test_names_agree() -> None:
     assert tuple(NETWORKS) == baselines.TRAINED
     assert set(baselines.METHODS) <= set(focalsweep.pipeline.METHODS)
     assert not set(baselines.METHODS) & {"sweep", "argmin", "paper"}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_depth_has_all_its_digits_under_autocast(name: str) -> None:
+    """What the last layer gave in half precision would be a number of half precision."""
+    network = tiny(name)
+    read = {"ddff": "disparity", "defocusnet": "metres"}.get(name, "depth")
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        maps = getattr(network(*near_to_far(a_stack())), read)
+    assert maps.dtype == torch.float32
+    assert (maps.bfloat16().float() != maps).float().mean() > 0.9
