@@ -124,7 +124,7 @@ def start_batch(scans: Path, output: Path, *options: str) -> Part:
     return subprocess.Popen(
         [*command, "--device", "cpu"],
         cwd=scans.parent,
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | ENVIRONMENT | {"PYTHONWARNINGS": ""},  # it says what a user would see
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
