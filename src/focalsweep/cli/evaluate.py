@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed
 
 from focalsweep.cli.methods import method_of
 from focalsweep.cli.runs import methods_of_runs
@@ -29,6 +33,26 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 OTHERS: dict[str, tuple[str, ...]] = {"runtime": runtime.NAMES, "real": real.NAMES}
 METHODS = ("argmin", "argmin-paper", "sweep")
+
+
+@contextmanager
+def processes(protocol: str) -> Iterator[bool]:
+    """Whether this process writes the result: alone, or the first of those that torchrun started.
+
+    They share the stacks of a dataset among them. Sums travel by gloo, so that several may use one GPU.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield True
+        return
+    if protocol not in ON_STACKS:
+        raise ValueError(f"only {', '.join(ON_STACKS)} share their data among processes: start {protocol} without torchrun")
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    torch.distributed.init_process_group("gloo", timeout=timedelta(hours=12))  # the last stacks of one may take long
+    try:
+        yield torch.distributed.get_rank() == 0
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def run_protocol(

@@ -115,15 +115,20 @@ def evaluate(
     Example: focalsweep evaluate generator --methods argmin,sweep -o generator.json
 
     Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
+
+    Example: torchrun --nproc-per-node 16 -m focalsweep.cli.main evaluate nyu --data NYU --methods suwajanakorn -o nyu.json
     """
-    from focalsweep.cli.evaluate import run_protocol
+    from focalsweep.cli.evaluate import processes, run_protocol
     from focalsweep.evaluation.tables import write_tables
 
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     pictures = output.with_suffix("") if output else None
-    record = run_protocol(
-        protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures
-    )
+    with processes(protocol) as leads:
+        record = run_protocol(
+            protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures
+        )
+    if not leads:
+        return
     write_record(record, output)
     if output and "table" in record:
         for path in write_tables(record, output):

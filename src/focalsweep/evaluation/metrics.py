@@ -308,6 +308,7 @@ class Addable(Protocol):
 
 
 T = TypeVar("T", bound=Addable)
+Item = TypeVar("Item")
 
 
 def over_processes(sums: T) -> T:
@@ -317,3 +318,10 @@ def over_processes(sums: T) -> T:
     gathered: list[T] = [sums] * dist.get_world_size()
     dist.all_gather_object(gathered, sums)  # type: ignore[no-untyped-call]
     return functools.reduce(operator.add, gathered)
+
+
+def share_of_process(items: Sequence[Item]) -> Sequence[Item]:
+    """Those that this process of torch.distributed measures: every n-th, so that long ones are spread."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return items
+    return items[dist.get_rank() :: dist.get_world_size()]

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
-from focalsweep.evaluation.metrics import Scoreboard, over_processes
+from focalsweep.evaluation.metrics import Scoreboard, over_processes, share_of_process
 from focalsweep.synthesis.sample import Sample
 
 Say = Callable[[str], None]
@@ -46,13 +46,12 @@ def evaluate_defocusnet(
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
-    for number, item in enumerate(items):
+    for item in _measured(items, say):
         for scale, board in boards.items():
             depth = item.depth * scale
             inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
             scaled = replace(item, stack=item.stack.scaled(scale), depth=inside)
             _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
-        _tell(say, number, len(items))
     rows = [{"scale": f"{scale:g}", **row} for scale, board in boards.items() for row in _rows(board)]
     return {
         "protocol": "defocusnet",
@@ -76,9 +75,8 @@ def evaluate_focus_split(
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
     items = _some(_test_stacks(folder), share)
-    for number, item in enumerate(items):
+    for item in _measured(items, say):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
-        _tell(say, number, len(items))
     return {
         "protocol": "focus-split",
         "stacks": len(items),
@@ -108,10 +106,9 @@ def evaluate_nyu(
     bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
     items = _some(Nyu(folder, setup=setup, device=device), share)
-    for number, item in enumerate(items):
+    for item in _measured(items, say):
         displayed = setup.light == "display"
         _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
-        _tell(say, number, len(items))
     return {
         "protocol": protocol,
         "pictures": len(items),
@@ -138,9 +135,13 @@ def _some(items: Sequence[Item], share: float) -> Sequence[Item]:
     return items[:: max(1, round(1 / share))]
 
 
-def _tell(say: Say, number: int, count: int) -> None:
-    if (number + 1) % 10 == 0 or number + 1 == count:
-        say(f"{number + 1} of {count}")
+def _measured(items: Sequence[Item], say: Say) -> Iterator[Item]:
+    """Those of this process, one after the other, telling how far it is."""
+    mine = share_of_process(items)
+    for number, item in enumerate(mine, start=1):
+        yield item
+        if number % 10 == 0 or number == len(mine):
+            say(f"{number} of {len(mine)}")
 
 
 def _count(
