@@ -73,9 +73,9 @@ def as_images(images: Any) -> Tensor:
         )
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
-    frames = tensor.detach().flatten(0, -4)
-    for i, frame in enumerate(frames):  # one frame at a time: no temporary the size of a large stack
-        low, high = (value.item() for value in frame.aminmax())
+    # One frame at a time: no temporary the size of a large stack. Read all at once: a GPU is waited for once.
+    ends = [torch.stack(frame.aminmax()) for frame in tensor.detach().flatten(0, -4)]
+    for i, (low, high) in enumerate(torch.stack(ends).tolist()):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"images must be finite: frame {i % tensor.shape[-4]} has NaN or infinite pixels")
         if low < -0.5 or high > 2.0:

@@ -75,7 +75,7 @@ class AiFDepthNet(nn.Module):
         volume = self._volume(frames.transpose(1, 2) - 0.5)[..., :height, :width]
         attention = functional.softplus(volume) + 1e-6
         attention = attention / attention.sum(1, keepdim=True)
-        places = distances.to(volume)[:, :, None, None]
+        places = distances.to(volume, non_blocking=True)[:, :, None, None]
         depth = (attention * places).sum(1)
         std = (attention * (places - depth[:, None]).square()).sum(1).sqrt()
         sharp = (torch.softmax(volume, 1)[:, :, None] * pictures).sum(1)

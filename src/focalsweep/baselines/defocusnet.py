@@ -46,7 +46,7 @@ class DefocusNet(nn.Module):
         batch, frames, _, height, width = pictures.shape
         padded = pad_to_multiple(pictures.flatten(0, 1), STRIDE)
         share = (distances / distances.amax(1, keepdim=True)).reshape(-1, 1, 1, 1)
-        where = share.expand(-1, 1, *padded.shape[-2:]).to(padded)
+        where = share.expand(-1, 1, *padded.shape[-2:]).to(padded, non_blocking=True)
         features, helping = self.blur(torch.cat([padded, where], 1), frames)
         blur = read_out(self.blur_of, features)
         seen, _ = self.depth(torch.cat([blur, where], 1), frames, helping)

@@ -77,15 +77,15 @@ def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:
     distances, order = stack.focus_distances.detach().sort(dim=1, stable=True)
     finite = torch.where(torch.isfinite(distances), distances, 0.0).amax(1, keepdim=True)
     instead = torch.maximum(FARTHEST * distances[:, :1], 2 * finite)
-    distances = torch.where(torch.isfinite(distances), distances, instead).to(images)
-    index = order.to(images.device)[:, :, None, None, None].expand_as(images)
+    distances = torch.where(torch.isfinite(distances), distances, instead).to(images, non_blocking=True)
+    index = order.to(images.device, non_blocking=True)[:, :, None, None, None].expand_as(images)
     pictures = linear_to_srgb(images.gather(1, index).clamp(0, 1)).expand(-1, -1, 3, -1, -1)
     return pictures, distances
 
 
 def unsure(depth: Tensor, planes: DepthGrid) -> DepthPrediction:
     """The depth of a method that says nothing of its error: std and confidence of a guess among the planes."""
-    inverse = planes.as_batch(len(depth)).to(depth)
+    inverse = planes.as_batch(len(depth)).to(depth, non_blocking=True)
     spread = ((inverse[:, 0] - inverse[:, -1]) / math.sqrt(12))[:, None, None]
     confidence = torch.full_like(depth, min(1.0, 3 / planes.count))
     return DepthPrediction(depth, spread * depth.square(), confidence)

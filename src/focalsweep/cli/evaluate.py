@@ -45,7 +45,9 @@ def processes(protocol: str) -> Iterator[bool]:
         yield True
         return
     if protocol not in ON_STACKS:
-        raise ValueError(f"only {', '.join(ON_STACKS)} share their data among processes: start {protocol} without torchrun")
+        raise ValueError(
+            f"only {', '.join(ON_STACKS)} share their data among processes: start {protocol} without torchrun"
+        )
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     torch.distributed.init_process_group("gloo", timeout=timedelta(hours=12))  # the last stacks of one may take long

@@ -116,7 +116,7 @@ def evaluate(
 
     Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
 
-    Example: torchrun --nproc-per-node 16 -m focalsweep.cli.main evaluate nyu --data NYU --methods suwajanakorn -o nyu.json
+    Several processes share a dataset: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
     """
     from focalsweep.cli.evaluate import processes, run_protocol
     from focalsweep.evaluation.tables import write_tables

@@ -140,11 +140,11 @@ def _joined_settings(stacks: Sequence[FocalStack]) -> FocalStack:
     def joined(name: str) -> Tensor:
         return torch.cat([getattr(batch.camera, name) for batch in batches])
 
-    return FocalStack(
-        torch.zeros(()).expand(len(stacks), *stacks[0].images.shape),
-        torch.cat([batch.focus_distances for batch in batches]),
-        Camera(joined("focal_length"), joined("f_number"), joined("pixel_pitch")),
-        torch.cat([torch.as_tensor(batch.magnification) for batch in batches]),
+    return batches[0]._unchecked(
+        images=torch.zeros(()).expand(len(stacks), *stacks[0].images.shape),
+        focus_distances=torch.cat([batch.focus_distances for batch in batches]),
+        camera=Camera(joined("focal_length"), joined("f_number"), joined("pixel_pitch")),
+        magnification=torch.cat([torch.as_tensor(batch.magnification) for batch in batches]),
     )
 
 
@@ -171,7 +171,7 @@ def _pack(item: Item) -> _Packed:
 
 
 def _without_pictures(stack: FocalStack, shape: torch.Size) -> FocalStack:
-    return FocalStack(torch.zeros(()).expand(shape), stack.focus_distances, stack.camera, stack.magnification)
+    return stack._unchecked(images=torch.zeros(()).expand(shape))
 
 
 def _pixels(codes: Tensor, kind: str) -> Tensor:

@@ -37,7 +37,7 @@ SEED = 2  # and on, by tens: training uses 0, validation 1
 BLUR_PX = (0.0, 8.0, 16.0, float("inf"))
 TEXTURE = (0.0, 0.01, 0.04, float("inf"))  # standard deviation of linear light in a window of 9 x 9 px
 FARTHEST = 20.0  # times the nearest plane: true and estimated depths beyond count as that, so infinity is no error
-DATA = GeneratorConfig(held_out=True, seed=SEED, wide_range=0.0, partial_focus=0.0, rooms=0.0, lights=0.0)
+DATA = GeneratorConfig(held_out=True, seed=SEED, wide_range=0.0, partial_focus=0.0, rooms=0.0, lights=0.0, soft=0.0)
 
 # Name, focal length mm, f-number, nearest distance m: pictures of 256 px with one field of view.
 CAMERAS = (

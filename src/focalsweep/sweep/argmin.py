@@ -31,7 +31,7 @@ def find_minimum(
     inverse_depths: Tensor,  # B D, near to far
 ) -> Minimum:
     """Lowest plane, then the vertex of the parabola through it and its neighbours in inverse depth (any spacing)."""
-    planes = inverse_depths.to(costs)[:, :, None, None].expand_as(costs)
+    planes = inverse_depths.to(costs, non_blocking=True)[:, :, None, None].expand_as(costs)
     lowest, plane = costs.min(1, keepdim=True)
     last = costs.shape[1] - 1
     before, after = (plane - 1).clamp_min(0), (plane + 1).clamp_max(last)
@@ -60,7 +60,7 @@ def posterior(
     The window of the cost holds `pixels` independent pixels. Where even the best plane fits worse than noise does
     (`expected`), the model is wrong by that factor, and the likelihood is flattened by it.
     """
-    planes = inverse_depths.to(costs)
+    planes = inverse_depths.to(costs, non_blocking=True)
     sharpness = pixels / (2 * (minimum.lowest / expected).clamp_min(1))
     weights = torch.softmax(-sharpness[:, None] * (costs - minimum.lowest[:, None]), dim=1)
     mean = torch.einsum("bdhw,bd->bhw", weights, planes)
@@ -115,7 +115,7 @@ def focused_picture(
     plane: Tensor,  # B H W, index
 ) -> Tensor:  # B C H W
     """Each pixel from the frame that is sharpest at its plane: a quick all-in-focus picture of a batched stack."""
-    return pick_frames(stack.images, sharpest_frames(stack, planes).to(plane.device), plane)
+    return pick_frames(stack.images, sharpest_frames(stack, planes).to(plane.device, non_blocking=True), plane)
 
 
 def sharpest_frames(stack: FocalStack, planes: DepthGrid) -> Tensor:  # B D

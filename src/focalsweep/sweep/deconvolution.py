@@ -122,7 +122,7 @@ def pad_periodic(images: Tensor, height: int, width: int, encode: bool = False) 
 def transfer_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Tensor:
     """The OTF of every blur: (...) diameters give (..., H, W), real or complex."""
     if not getattr(psf, "radial", False):
-        return psf(signed_coc_px.to(grid.fy)[..., None, None], grid.fy, grid.fx)
+        return psf(signed_coc_px.to(grid.fy, non_blocking=True)[..., None, None], grid.fy, grid.fx)
     quadrant = quadrant_functions(psf, signed_coc_px, grid)
     return unfold_quadrant(quadrant, grid)
 
@@ -132,7 +132,7 @@ def quadrant_functions(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> Te
 
     Bessel functions cost a CPU as much as the transforms do, so each radius is evaluated once.
     """
-    coc = signed_coc_px.to(grid.fy)
+    coc = signed_coc_px.to(grid.fy, non_blocking=True)  # settings never make the GPU's queue wait
     if isinstance(psf, Disk) and triton_serves(coc):
         from focalsweep.sweep import kernels
 
@@ -171,7 +171,7 @@ class HalfPlaneSamples:
 
 def half_plane_samples(psf: Psf, signed_coc_px: Tensor, grid: FourierGrid) -> HalfPlaneSamples:
     """The OTF of every blur; that of a round PSF once for each radius."""
-    coc = signed_coc_px.to(grid.fy)
+    coc = signed_coc_px.to(grid.fy, non_blocking=True)  # settings never make the GPU's queue wait
     if getattr(psf, "radial", False):
         return HalfPlaneSamples(grid, _profile(psf, coc, grid), grid.radii, grid.half_plane_index)
     otf = psf(coc[..., None, None], grid.fy[: grid.half_height], grid.fx)

@@ -80,7 +80,7 @@ class SweepPlan:
     def padded_coc_px(self) -> Tensor:
         """Of a sweep at once, B D F with D even, on its device."""
         ((_, coc, _),) = plane_chunks(self)
-        return coc.to(self.grid.fy)
+        return coc.to(self.grid.fy, non_blocking=True)
 
 
 def cost_volume(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
+from focalsweep.sweep.deconvolution import mirror_ends
 from focalsweep.synthesis.jpeg import jpeg
 from focalsweep.synthesis.sample import Sample, Source
 from focalsweep.synthesis.scenes import Scenes, View, light_up, random_scene, stack_scenes
@@ -37,6 +38,8 @@ class GeneratorConfig:
     solids: int = 16
     rooms: float = 0.35  # share of scenes with larger, plainer surfaces, as indoors
     lights: float = 0.15  # share of scenes in which something burns out
+    soft: float = 0.5  # share of stacks whose frames are all a little soft: the lens at its best, the mosaic, a resize
+    softness_px: Range = (0.3, 1.2)  # standard deviation of that blur
     rays: int = 96
     blur_px: Range = (4.0, 30.0)  # * diameter between the ends of the depth range
     nearest: Range = (0.1, 2.0)  # * metres
@@ -144,20 +147,23 @@ class Drawing:
     rngs: list[Rng]
     views: list[View]
     scenes: Scenes
+    softness_px: list[float]  # 0: none
 
 
 def draw_scenes(config: GeneratorConfig, textures: int, step: int, batch_size: int) -> Drawing:
     """Every stack has draws of its own, numbered through all steps."""
     rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
     views = [draw_view(rng, config) for rng in rngs]
-    scenes = []
+    scenes, softness_px = [], []
     for i, (rng, view) in enumerate(zip(rngs, views, strict=True)):
         kind = np.random.default_rng([config.seed, 2, step * batch_size + i])  # so that other shares change no draws
         room, lit = kind.random(2) < (config.rooms, config.lights)
         scenes.append(random_scene(rng, view, textures, config.solids, room))
         if lit:
             light_up(kind, scenes[-1])
-    return Drawing(rngs, views, stack_scenes(scenes))
+        softness = np.random.default_rng([config.seed, 3, step * batch_size + i])
+        softness_px.append(softness.uniform(*config.softness_px) * float(softness.random() < config.soft))
+    return Drawing(rngs, views, stack_scenes(scenes), softness_px)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +188,7 @@ def generate(
     `aperture` are points on it as `lens_samples` gives them, in place of a random one.
     """
     traced = trace(config, atlas, drawing, step, device, aperture)
-    images = degrade(traced.images, traced.draws, config.seed, step)
+    images = degrade(soften(traced.images, drawing.softness_px), traced.draws, config.seed, step)
     return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
 
 
@@ -211,7 +217,7 @@ def trace(
         torch.tensor([draw.aperture for draw in draws], dtype=torch.float32, device=device),
         1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
     )
-    samples = [one.to(device) for one in aperture or lens_samples(shared, config)]
+    samples = [one.to(device, non_blocking=True) for one in aperture or lens_samples(shared, config)]
     return Traced(render(scenes, lenses, atlas, samples, size), truth, draws)
 
 
@@ -294,23 +300,41 @@ def _with_variance_of_disk(samples: Tensor, stretch: Tensor) -> Tensor:
     return torch.cat([points * torch.sqrt(0.5 / points.square().sum(1).mean()), samples[:, 2:]], 1)
 
 
+def soften(images: Tensor, sigmas_px: list[float]) -> Tensor:  # B F C H W
+    """A Gaussian over all frames of a stack, each stack its own; beyond the border the picture goes on mirrored."""
+    if not any(sigmas_px):
+        return images
+    radius = math.ceil(3 * max(sigmas_px))
+    at = torch.arange(-radius, radius + 1, dtype=torch.float64)
+    sigma = torch.tensor(sigmas_px, dtype=torch.float64).clamp_min(1e-3)[:, None]
+    taps = torch.exp(-0.5 * (at / sigma) ** 2)
+    taps = (taps / taps.sum(1, keepdim=True)).to(images, non_blocking=True)[..., None, None, None, None]  # B K
+    for dim in (-2, -1):
+        before, after = mirror_ends(images, dim, radius, radius)
+        padded, size = torch.cat([before, images, after], dim), images.shape[dim]
+        images = torch.zeros_like(images)
+        for k in range(2 * radius + 1):
+            images.addcmul_(taps[:, k], padded.narrow(dim, k, size))
+    return images
+
+
 def degrade(images: Tensor, draws: list[Draw], seed: int, step: int) -> Tensor:
     """Exposure, sensor noise that grows with the signal, and for some 8-bit sRGB, of which some went through JPEG."""
     device = images.device
     generator = torch.Generator(device=device).manual_seed(seed * 1_000_003 + step)
     level = images.flatten(1).mean(1)[:, None, None, None, None]
     images = (images * (0.4 / level.clamp_min(0.05)).clamp(0.3, 2.5)).clamp(0, 1)
-    std = torch.tensor([draw.noise_std for draw in draws]).to(device)[:, None, None, None, None]
+    std = torch.tensor([draw.noise_std for draw in draws]).to(device, non_blocking=True)[:, None, None, None, None]
     noise = torch.randn(images.shape, generator=generator, device=device)
     noisy = images + std * torch.sqrt(0.3 + 1.75 * images) * noise
     encoded = torch.round(linear_to_srgb(noisy.clamp(0, 1)) * 255) / 255
     files = [i for i, draw in enumerate(draws) if draw.quantised and draw.jpeg_quality]
     if files:
-        quality = torch.tensor([draws[i].jpeg_quality for i in files]).repeat_interleave(images.shape[1]).to(device)
-        chosen = torch.tensor(files).to(device)
+        quality = torch.tensor([draws[i].jpeg_quality for i in files]).repeat_interleave(images.shape[1])
+        quality, chosen = (x.to(device, non_blocking=True) for x in (quality, torch.tensor(files)))
         encoded[chosen] = jpeg(encoded[chosen].flatten(0, 1), quality).view(encoded[chosen].shape)
-    quantised = torch.tensor([draw.quantised for draw in draws]).to(device)[:, None, None, None, None]
-    return torch.where(quantised, srgb_to_linear(encoded), noisy.clamp(-0.1, 1.1))
+    quantised = torch.tensor([draw.quantised for draw in draws]).to(device, non_blocking=True)
+    return torch.where(quantised[:, None, None, None, None], srgb_to_linear(encoded), noisy.clamp(-0.1, 1.1))
 
 
 def _stack(draws: list[Draw], images: Tensor) -> FocalStack:

@@ -42,7 +42,7 @@ class Scenes:
     light: Tensor  # B 4: direction towards it, share of ambient light
 
     def to(self, device: torch.device) -> Scenes:
-        return Scenes(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+        return Scenes(**{field.name: getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)})
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,7 @@ def train(
         network = network.to(team.device).train()
         if team.device.type == "cuda":  # what its tensor cores read; PaperNet trains twice as fast
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            torch.backends.cudnn.benchmark = True  # all batches have one shape: the quickest convolutions are looked up
         optimizer = make_optimizer(config, network)
         shared = team.wrap(network)
         average = copy.deepcopy(network).eval().requires_grad_(False)

@@ -52,7 +52,7 @@ def network_inputs(sample: Sample, cost: str | Cost) -> tuple[Tensor, Tensor]:
 
 def plane_ends(sample: Sample) -> tuple[Tensor, Tensor]:
     """Inverse depths of the nearest and the farthest plane, B 1 1 each."""
-    planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth)
+    planes = sample.planes.as_batch(len(sample.depth)).to(sample.depth, non_blocking=True)
     return planes[:, 0, None, None], planes[:, -1, None, None]
 
 
@@ -186,7 +186,7 @@ class PaperObjective:
         """The farthest frame in sRGB, B 3 H W, and the cost volume."""
         with torch.no_grad(), torch.autocast(sample.depth.device.type, enabled=False):
             volume = swept(replace(sample, planes=within_blur(sample.stack, sample.planes)), self.cost)
-            farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device)
+            farthest = sample.stack.as_batch().focus_distances.argmax(1).to(volume.device, non_blocking=True)
             frame = linear_to_srgb(sample.stack.images[torch.arange(len(farthest), device=volume.device), farthest])
         return frame, volume
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 import sys
 import warnings
 from functools import partial
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tifffile
 import torch
 
 from focalsweep import DepthGrid
@@ -25,6 +28,7 @@ from focalsweep.training.config import TrainingConfig
 from focalsweep.training.run import run_training
 from tests.errors import assert_one_sentence
 from tests.rendering import render_plane
+from tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from tests.unit.training.toy import silent
 
 CONFIG = """
@@ -215,3 +219,39 @@ def test_rivals_are_methods_too() -> None:
     assert depth.median().item() == pytest.approx(1.3, rel=0.05)
     with pytest.raises(ValueError, match="focus_measure, suwajanakorn, ddff"):
         method_of("magic", torch.device("cpu"))
+
+
+def test_processes_share_a_dataset_and_agree_with_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_folders: list[Path]
+) -> None:
+    folder = tmp_path / "benchmark" / "test"
+    folder.mkdir(parents=True)
+    for stack in range(3):
+        for frame in range(5):
+            tifffile.imwrite(folder / f"{stack:06d}_{frame:02d}All.tif", codes(stack, frame), photometric="rgb")
+        write_exr(folder / f"{stack:06d}Dpt.exr", true_depth(stack))
+    common = ["focus-split", "--data", str(folder.parent), "--methods", "argmin", "--run", f"mine={run_folders[0]}"]
+    assert evaluate(monkeypatch, *common, "-o", tmp_path / "one.json") == 0
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "focalsweep.cli.main", "--", "evaluate", *common, "-o", str(tmp_path / "two.json")]
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*command, "--device", "cpu"], env=settings, capture_output=True, text=True, timeout=120)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "1 of 1" in said and "2 of 2" in said and said.count("two.json") == 1  # written once
+    one, two = (json.loads((tmp_path / name).read_text()) for name in ("one.json", "two.json"))
+    assert one["stacks"] == two["stacks"] == 3
+    assert len(one["rows"]) == len(two["rows"]) == 4
+    for a, b in zip(one["rows"], two["rows"], strict=True):
+        figures = {name: value for name, value in a.items() if isinstance(value, float)}
+        assert len(figures) > 5 and all(b[name] == pytest.approx(value, rel=1e-5) for name, value in figures.items())
+        assert [a[name] for name in ("method", "rescaling")] == [b[name] for name in ("method", "rescaling")]
+
+
+def test_protocols_that_cannot_be_shared_say_so(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert evaluate(monkeypatch, "generator") == 2
+    message = capfd.readouterr().err.strip().removeprefix("focalsweep: ")
+    assert_one_sentence(message, "start generator without torchrun")

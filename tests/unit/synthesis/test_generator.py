@@ -194,3 +194,32 @@ def test_rooms_are_plainer_and_their_things_larger() -> None:
     assert 0.1 < faint[0] < 0.2 < 0.5 < faint[1] < 0.7
     half = [scene.half[(scene.kind == ELLIPSOID) | (scene.kind == BOX)].median() for scene in scenes]
     assert half[1] > 1.5 * half[0]
+
+
+def test_softness_is_a_gaussian_of_its_width_for_each_stack() -> None:
+    points = torch.zeros((3, 2, 1, 31, 31), dtype=torch.float64)
+    points[..., 15, 15] = 1
+    sigmas = [0.7, 0.0, 1.2]
+    soft = generator.soften(points, sigmas)
+    at = torch.arange(-15, 16, dtype=torch.float64)
+    torch.testing.assert_close(soft.sum((-2, -1)), torch.ones((3, 2, 1), dtype=torch.float64))
+    for summed in (-2, -1):
+        variance = (soft.sum(summed) * at.square()).sum(-1)[:, 0, 0]
+        # sampled, and cut at 3 of the widest sigma
+        torch.testing.assert_close(variance, torch.tensor(sigmas, dtype=torch.float64).square(), rtol=0.02, atol=1e-9)
+    assert torch.equal(soft[1], points[1])
+    assert torch.allclose(
+        generator.soften(torch.full_like(points, 0.3), sigmas), torch.tensor(0.3, dtype=torch.float64)
+    )
+
+
+def test_some_stacks_are_soft_and_only_their_pixels_differ() -> None:
+    sharp, soft = (replace(CONFIG, soft=share) for share in (0.0, 1.0))
+    assert set(generator.draw_scenes(sharp, 4, 0, 20).softness_px) == {0.0}
+    widths = generator.draw_scenes(soft, 4, 0, 20).softness_px
+    assert min(widths) >= CONFIG.softness_px[0] and max(widths) <= CONFIG.softness_px[1] and len(set(widths)) == 20
+    one, other = (make_source(replace(config, noise_std=(1e-4, 2e-4)))(0, 6, CPU) for config in (sharp, soft))
+    assert torch.equal(one.depth, other.depth)
+    assert torch.equal(one.stack.focus_distances, other.stack.focus_distances)
+    slopes = [sample.stack.images.diff(dim=-1).abs().mean() for sample in (one, other)]
+    assert slopes[1] < 0.95 * slopes[0]
