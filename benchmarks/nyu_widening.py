@@ -17,7 +17,7 @@ from torch import Tensor
 from focalsweep.cli.methods import method_of
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.evaluation.environment import describe
-from focalsweep.evaluation.stacks import FARTHEST
+from focalsweep.evaluation.stacks import FARTHEST, NYU_UNIT
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.synthesis.layered import DILATION_PX
 from focalsweep.synthesis.sample import Sample
@@ -59,9 +59,10 @@ def main(folder: str, output: str, step: str = "10") -> None:
             rows[f"{METHOD}, {name}"].append(rmse(method.read(sample)[0], item.depth))
         rows["nearest depth within 4 px"].append(rmse(nearest_within(item.depth, DILATION_PX), item.depth))
         print(f"{number} of {len(places)}", {name: round(values[-1], 4) for name, values in rows.items()}, flush=True)
-    means = {name: sum(values) / len(values) for name, values in rows.items()}
-    print({name: round(value, 4) for name, value in means.items()})
-    record = {**describe(torch.device("cpu"), 0), "pictures": len(places), "rmse": means, "unit": "1/0.3 m"}
+    means = [{"method": name, "rmse": sum(values) / len(values)} for name, values in rows.items()]
+    print(means)
+    table = {"columns": ["rmse"], "length_unit": NYU_UNIT}
+    record = {**describe(torch.device("cpu"), 0), "pictures": len(places), "rows": means, "table": table}
     write_files({Path(output): lambda file: file.write(json_bytes(record))})
 
 

@@ -43,7 +43,10 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree that this code runs from, with a + where it has changes; None outside of one."""
+    """The commit of the source tree that this code runs from, with a + where it has changes.
+
+    Outside of one, as on a machine that was sent the files alone, what FOCALSWEEP_COMMIT says, or None.
+    """
     here = Path(__file__).resolve().parent
 
     def git(*arguments: str) -> str:
@@ -53,4 +56,4 @@ def _commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("FOCALSWEEP_COMMIT")
