@@ -67,10 +67,12 @@ def run_protocol(
     quick: bool,
     say: Callable[[str], None],
     pictures: Path | None = None,
+    cache: Path | None = None,
 ) -> dict[str, Any]:
     """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
 
-    Without methods those of the protocol are taken. `pictures` is a folder for those that a protocol makes.
+    Without methods those of the protocol are taken. `pictures` is a folder for those that a protocol makes, `cache` one
+    that keeps stacks rendered from NYU.
     `runs` are folders, or NAME=FOLDER. Runs that differ in their seed alone share a row, see `methods_of_runs`; what
     each of them had is kept in "rows_of_runs".
     """
@@ -96,7 +98,8 @@ def run_protocol(
     about = {"quick": quick, "trained": trained.about}
     with torch.no_grad():
         if protocol in ON_STACKS:
-            result = ON_STACKS[protocol](compared, data, device, say, share)
+            kept = {"cache": cache} if protocol.startswith("nyu") else {}  # the others' stacks are files already
+            result = ON_STACKS[protocol](compared, data, device, say, share, **kept)
         else:
             readers = {name: method.read_refitted for name, method in compared.items()}
             result = ON_GENERATED[protocol](readers, str(textures or ""), device, say, share)

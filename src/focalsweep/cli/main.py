@@ -27,6 +27,9 @@ bench = typer.Typer(no_args_is_help=True, help="Measure this machine; results ar
 app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder that keeps the stacks rendered from NYU's pictures, for further runs.")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 for command in (photos.depth, photos.inspect, batch, photos.demo, web.web, render, figure):
     app.command()(command)
@@ -50,6 +53,7 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the dataset, where the config asks for one (configs/paper-*.toml).")
     ] = None,
+    cache: Cache = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="In place of the config's: other first weights, and data in another order."),
@@ -71,6 +75,7 @@ def train(
         time_limit_minutes=time_limit,
         textures=textures,
         data=data,
+        cache=cache,
         seed=seed,
         console=console,
     )
@@ -109,6 +114,7 @@ def evaluate(
     ] = None,
     device: Device = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
+    cache: Cache = None,
 ) -> None:
     """Measure methods on a protocol: all of them on the same data, in one run.
 
@@ -125,7 +131,7 @@ def evaluate(
     pictures = output.with_suffix("") if output else None
     with processes(protocol) as leads:
         record = run_protocol(
-            protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures
+            protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures, cache
         )
     if not leads:
         return

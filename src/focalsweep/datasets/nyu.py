@@ -6,6 +6,8 @@ metres = (v + 0.5) / 25.5). Numbers are the official ones from 0.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from focalsweep.datasets.item import Item, Items
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.optics.psf import HasKernel, Psf
 from focalsweep.photos.pictures import read_codes
+from focalsweep.results.writing import write_files
 from focalsweep.synthesis.layered import DILATION_PX, SLICE_THICKNESS, render_layered
 from focalsweep.types import Camera, FocalStack
 
@@ -67,6 +70,7 @@ class Nyu(Items):
         ids: official numbers from 0; None is all that are there.
         setup: camera and renderer.
         device: where stacks are rendered and stay.
+        cache: folder that keeps what was rendered, 8 bit, for the next time: rendering takes longer than most methods.
     """
 
     def __init__(
@@ -76,10 +80,12 @@ class Nyu(Items):
         *,
         setup: NyuSetup | None = None,
         device: torch.device | str = "cpu",
+        cache: str | Path | None = None,
     ) -> None:
         self.path = Path(path)
         self.setup = setup or NyuSetup()
         self.device = torch.device(device)
+        self.cache = None if cache is None else Path(cache)
         present = self._present()
         self.ids = present if ids is None else [int(i) for i in ids]
         missing = sorted(set(self.ids) - set(present))
@@ -91,8 +97,20 @@ class Nyu(Items):
 
     def read_item(self, number: int) -> Item:
         official = self.ids[number]
-        image, depth = self.read(official)
-        return render_item(f"{official:04d}", image.to(self.device), depth.to(self.device), self.setup)
+        image, depth = (maps.to(self.device) for maps in self.read(official))
+        return item_of(f"{official:04d}", self._codes(official, image, depth), depth, self.setup)
+
+    def _codes(self, official: int, image: Tensor, depth: Tensor) -> Tensor:  # F 3 H W
+        if self.cache is None:
+            return render_codes(image, depth, self.setup)
+        # By what goes in: another picture of that number, or another renderer's settings, is another file.
+        key = hashlib.sha256(repr(self.setup).encode() + image.cpu().numpy().tobytes() + depth.cpu().numpy().tobytes())
+        path = self.cache / f"{official:04d}-{key.hexdigest()[:16]}.npy"
+        with contextlib.suppress(FileNotFoundError, ValueError, EOFError):  # not there, or damaged: rendered anew
+            return torch.from_numpy(np.load(path, allow_pickle=False)).to(self.device)
+        codes = render_codes(image, depth, self.setup)
+        write_files({path: lambda file: np.save(file, codes.cpu().numpy(), allow_pickle=False)})
+        return codes
 
     def read(self, number: int) -> tuple[Tensor, Tensor]:
         """The sharp picture, display-encoded 0..1 (3 H W), and its depth in metres (H W), by official number."""
@@ -127,8 +145,8 @@ class Nyu(Items):
         return read_codes(self.path / f"{number:04d}_rgb.jpg"), (steps.astype(np.float64) + 0.5) / 25.5
 
 
-def render_item(name: str, image: Tensor, depth: Tensor, setup: NyuSetup) -> Item:
-    """A display-encoded picture (C H W, 0..1) and its depth (H W, metres) as a stack, all lengths times the scale."""
+def render_codes(image: Tensor, depth: Tensor, setup: NyuSetup) -> Tensor:  # F C H W, 8 bit
+    """The frames of a display-encoded picture (C H W, 0..1) with its depth (H W, metres), as files would hold them."""
     frames = render_layered(
         srgb_to_linear(image) if setup.light == "linear" else image,
         depth,
@@ -138,10 +156,16 @@ def render_item(name: str, image: Tensor, depth: Tensor, setup: NyuSetup) -> Ite
         slice_thickness=setup.slice_thickness,
         dilation_px=setup.dilation_px,
         largest_kernel_px=setup.largest_kernel_px,
-        round_to_8_bit=setup.light == "display",
-    )
+    ).clamp(0, 1)
     if setup.light == "linear":
-        frames = srgb_to_linear(linear_to_srgb(frames.clamp(0, 1)).mul(255).round().div(255))
+        frames = linear_to_srgb(frames)
+    return frames.mul(255).round().to(torch.uint8)
+
+
+def item_of(name: str, codes: Tensor, depth: Tensor, setup: NyuSetup) -> Item:
+    """What was rendered (F C H W, 8 bit) as a stack with its depth (H W, metres), all lengths times the scale."""
+    frames = codes.float() / 255
+    frames = srgb_to_linear(frames) if setup.light == "linear" else frames
     stack = FocalStack(frames, list(setup.focus_distances), setup.camera).scaled(setup.scale)
     return Item(name, stack, depth * setup.scale)
 

@@ -97,6 +97,7 @@ def evaluate_nyu(
     share: float = 1.0,
     setup: NyuSetup | None = None,
     protocol: str = "nyu",
+    cache: Path | None = None,
 ) -> dict[str, Any]:
     """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth.
 
@@ -105,7 +106,7 @@ def evaluate_nyu(
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
-    items = _some(Nyu(folder, setup=setup, device=device), share)
+    items = _some(Nyu(folder, setup=setup, device=device, cache=cache), share)
     for item in _measured(items, say):
         displayed = setup.light == "display"
         _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)

@@ -22,9 +22,9 @@ KINDS = ("generator", "defocusnet", "nyu")
 
 
 def make_sources(
-    config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device
+    config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device, cache: Path | None = None
 ) -> tuple[Source, Source]:
-    """For training and for validation, as `[data]` of the config says; `folder` holds the dataset."""
+    """For training and for validation, as `[data]` of the config says; `folder` holds the dataset, `cache`: see `Nyu`."""
     data = dict(config.data)
     kind = data.pop("kind", "generator")
     if kind not in KINDS:
@@ -35,7 +35,7 @@ def make_sources(
         raise ValueError(f"[data] asks for the stacks of {kind}: give their folder with --data")
     items: Sequence[Item]
     if kind == "nyu":
-        items = Nyu(_training_part(folder), device=device)
+        items = Nyu(_training_part(folder), device=device, cache=cache)
     else:
         items = DefocusNet(_training_part(folder), "all" if (folder / "train").is_dir() else "train")
     training = _read_items_config(config, data)

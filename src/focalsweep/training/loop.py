@@ -71,6 +71,14 @@ def learning_rate_at(config: TrainingConfig, step: int, time_share: float = 0.0)
     return config.learning_rate * warmup * 0.5 * (1 + math.cos(math.pi * min(max(progress, 0.0), 1.0)))
 
 
+def channels_last(network: nn.Module) -> None:
+    """Weights of convolutions as a GPU's tensor cores read them; PaperNet trains twice as fast."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    for parameter in network.parameters():
+        if parameter.ndim in formats:
+            parameter.data = parameter.data.contiguous(memory_format=formats[parameter.ndim])
+
+
 @torch.no_grad()
 def update_average(average: nn.Module, network: nn.Module, decay: float, step: int) -> None:
     """Exponential moving average of the weights after update number `step` (from 1); other state is copied.
@@ -143,8 +151,8 @@ def train(
         team.check_same(step, folder / CHECKPOINT)
         accumulate = team.share(checkpoint.batches) if checkpoint and checkpoint.batches else config.accumulate
         network = network.to(team.device).train()
-        if team.device.type == "cuda":  # what its tensor cores read; PaperNet trains twice as fast
-            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if team.device.type == "cuda":
+            channels_last(network)
             torch.backends.cudnn.benchmark = True  # all batches have one shape: the quickest convolutions are looked up
         optimizer = make_optimizer(config, network)
         shared = team.wrap(network)

@@ -68,19 +68,21 @@ def run_training(
     time_limit_minutes: float | None = None,
     textures: Path | None = None,
     data: Path | None = None,
+    cache: Path | None = None,
     seed: int | None = None,
     console: Console | None = None,
 ) -> Outcome:
     """Train as the config says; `textures` is a folder of pictures that join the procedural ones, `data` a dataset.
 
-    `seed` stands in place of the config's and moves the data's with it, far enough to meet no held-out scene.
+    `cache` keeps the stacks that are rendered from it. `seed` stands in place of the config's and moves the data's with
+    it, far enough to meet no held-out scene.
     """
     config = read_config(path)
     if seed is not None:
         data_seed = config.data.get("seed", 0) + DATA_SEEDS * seed
         config = dataclasses.replace(config, seed=seed, data={**config.data, "seed": data_seed})
     try:
-        training_source, validation_source = make_sources(config, textures, data, device)
+        training_source, validation_source = make_sources(config, textures, data, device, cache)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     network = build_network(config)

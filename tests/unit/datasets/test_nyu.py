@@ -1,6 +1,8 @@
 """NYU Depth V2 in both of its forms, written here, and what the paper's set-up makes of it."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import cv2
 import h5py
@@ -10,6 +12,7 @@ import torch
 from scipy.io import savemat
 
 from focalsweep import Camera, Gaussian, coc_px, srgb_to_linear
+from focalsweep.datasets import nyu
 from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup, official_split
 from focalsweep.synthesis.layered import render_layered
 
@@ -91,6 +94,27 @@ def test_blur_of_linear_light(mat: Path) -> None:
     frames = Nyu(mat, setup=setup)[0].stack.images
     assert torch.allclose(frames, expected, atol=0.01)
     assert (frames - Nyu(mat)[0].stack.images).abs().mean() > 0.05
+
+
+@pytest.mark.parametrize("light", ["display", "linear"])
+def test_what_was_rendered_is_kept(
+    mat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light: Literal["display", "linear"]
+) -> None:
+    setup, cache = NyuSetup(light=light), tmp_path / "cache"
+    plain, first = Nyu(mat, setup=setup)[1], Nyu(mat, setup=setup, cache=cache)[1]
+    (kept,) = cache.iterdir()
+    rendered = []
+    render = nyu.render_codes
+    monkeypatch.setattr(nyu, "render_codes", lambda *given: rendered.append(1) or render(*given))
+    again = Nyu(mat, setup=setup, cache=cache)[1]
+    assert not rendered
+    for item in (first, again):
+        assert torch.equal(item.stack.images, plain.stack.images) and torch.equal(item.depth, plain.depth)
+    Nyu(mat, setup=replace(setup, dilation_px=1), cache=cache)[1]  # another renderer
+    assert len(rendered) == 1 and len(list(cache.iterdir())) == 2
+    kept.write_bytes(kept.read_bytes()[:500])
+    assert torch.equal(Nyu(mat, setup=setup, cache=cache)[1].stack.images, plain.stack.images)
+    assert len(rendered) == 2
 
 
 def test_twelve_crops() -> None:

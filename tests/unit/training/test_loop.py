@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from focalsweep.synthesis.sample import Sample
 from focalsweep.training import loop, processes
 from focalsweep.training.checkpoint import read_checkpoint
-from focalsweep.training.loop import learning_rate_at, make_optimizer, train, update_average
+from focalsweep.training.loop import channels_last, learning_rate_at, make_optimizer, train, update_average
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.training.test_checkpoint import assert_same
 from tests.unit.training.toy import silent, toy_config, toy_loss, toy_network, toy_source
@@ -53,7 +53,17 @@ def stop_after(batches: int) -> Callable[[int, int, torch.device], Sample]:
     return source
 
 
-# Schedule, optimiser, averages
+# Schedule, optimiser, averages, layout
+
+
+def test_convolutions_of_two_and_three_axes_are_laid_out_channels_last() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Unflatten(1, (8, 1)), nn.Conv3d(8, 5, (1, 3, 3)), nn.BatchNorm3d(5))
+    picture = torch.rand((2, 3, 9, 10))
+    before = network(picture)
+    channels_last(network)
+    assert network[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert network[2].weight.is_contiguous(memory_format=torch.channels_last_3d)
+    torch.testing.assert_close(network(picture), before, rtol=1e-5, atol=1e-5)
 
 
 def test_the_schedule_is_a_ramp_and_half_a_cosine() -> None:
