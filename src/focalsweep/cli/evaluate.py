@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,3 +113,48 @@ def run_protocol(
         if "spread" in result:
             result["spread"] = generated.spread_over_cameras(joined)
     return {**describe(device, generated.SEED), **about, **result}
+
+
+SAME = ("protocol", "quick", "seed", "pictures", "stacks", "textures", "light", "psf")
+"""What two results must agree in to be one."""
+
+
+def read_result(path: Path, protocol: str, quick: bool) -> dict[str, Any]:
+    """A result to join, known to be one of that protocol before anything long begins."""
+    try:
+        result = json.loads(path.read_text())
+        found = {"protocol": result["protocol"], "quick": result["quick"]}
+        [row["method"] for row in result["rows"]]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is not a result of focalsweep evaluate: give a JSON file that it wrote") from None
+    _check_same({"protocol": protocol, "quick": quick}, found, path, tuple(found))
+    return {**result, "file": path.name}
+
+
+def join_result(result: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The result with the rows of another one of the same data; "joined" says where those were measured.
+
+    A method that takes hours, or another machine, need not be measured again with every new one.
+    """
+    name = Path(other["file"])
+    _check_same(result, other, name, SAME)
+    methods = list(dict.fromkeys(row["method"] for row in other["rows"]))
+    twice = set(methods) & {row["method"] for row in result["rows"]}
+    if twice:
+        raise ValueError(f"{name} has {sorted(twice)[0]} too: leave it out of --methods and --run, or do not join")
+    about = {key: other.get(key) for key in ("file", "machine", "versions", "commit")} | {"methods": methods}
+    lists: dict[str, Any] = {
+        key: result[key] + other.get(key, []) for key in ("rows", "by_depth", "rows_of_runs") if key in result
+    }
+    merged: dict[str, Any] = {
+        key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups") if key in result
+    }
+    return {**result, **lists, **merged, "joined": [*result.get("joined", []), *other.get("joined", []), about]}
+
+
+def _check_same(result: dict[str, Any], other: dict[str, Any], path: Path, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if other.get(key) != result.get(key):
+            raise ValueError(
+                f"{path} cannot be joined: its {key} is {other.get(key)!r}, that of this result {result.get(key)!r}"
+            )

@@ -115,6 +115,10 @@ def evaluate(
     device: Device = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
     cache: Cache = None,
+    join: Annotated[
+        list[Path] | None,
+        typer.Option(help="Result of the same protocol whose rows join this one's; may be repeated."),
+    ] = None,
 ) -> None:
     """Measure methods on a protocol: all of them on the same data, in one run.
 
@@ -124,17 +128,24 @@ def evaluate(
 
     Several processes share a dataset: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
     """
-    from focalsweep.cli.evaluate import processes, run_protocol
+    from focalsweep.cli.evaluate import join_result, processes, read_result, run_protocol
     from focalsweep.evaluation.tables import write_tables
 
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     pictures = output.with_suffix("") if output else None
+    others = [read_result(path, protocol, quick) for path in join or []]
     with processes(protocol) as leads:
         record = run_protocol(
             protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures, cache
         )
     if not leads:
         return
+    try:
+        for other in others:
+            record = join_result(record, other)
+    except ValueError:
+        write_record(record, output)  # what was measured is not lost
+        raise
     write_record(record, output)
     if output and "table" in record:
         for path in write_tables(record, output):

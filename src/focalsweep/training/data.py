@@ -24,7 +24,7 @@ KINDS = ("generator", "defocusnet", "nyu")
 def make_sources(
     config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device, cache: Path | None = None
 ) -> tuple[Source, Source]:
-    """For training and for validation, as `[data]` of the config says; `folder` holds the dataset, `cache`: see `Nyu`."""
+    """For training and validation, as `[data]` of the config says; `folder` holds the dataset, `cache` is `Nyu`'s."""
     data = dict(config.data)
     kind = data.pop("kind", "generator")
     if kind not in KINDS:

@@ -255,3 +255,30 @@ def test_protocols_that_cannot_be_shared_say_so(
     assert evaluate(monkeypatch, "generator") == 2
     message = capfd.readouterr().err.strip().removeprefix("focalsweep: ")
     assert_one_sentence(message, "start generator without torchrun")
+
+
+def test_results_of_one_protocol_join(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, both = (tmp_path / f"{name}.json" for name in ("one", "two", "both"))
+    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "-o", one) == 0
+    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin-fixed", "--join", one, "-o", two) == 0
+    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin-fixed,argmin", "-o", both) == 0
+    joined, at_once = (json.loads(path.read_text()) for path in (two, both))
+    by_method = lambda rows: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))  # noqa: E731
+    assert by_method(joined["rows"]) == by_method(at_once["rows"])
+    assert [part["methods"] for part in joined["joined"]] == [["argmin"]] and joined["joined"][0]["file"] == "one.json"
+    (tmp_path / "no.json").write_text("[]")
+    for path, arguments, words in (
+        (one, ("stack-size", "--quick", "--methods", "argmin-fixed"), ("one.json", "protocol", "stack-size")),
+        (one, ("generator", "--methods", "argmin-fixed"), ("one.json", "quick")),
+        (tmp_path / "no.json", ("generator", "--quick", "--methods", "argmin"), ("no.json", "not a result")),
+    ):
+        capsys.readouterr()
+        assert evaluate(monkeypatch, *arguments, "--join", path, "-o", tmp_path / "three.json") == 2
+        said = capsys.readouterr().err.strip()  # before anything was measured
+        assert_one_sentence(said.removeprefix("focalsweep: "), *words)
+    assert not (tmp_path / "three.json").exists()
+    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "--join", one, "-o", both) == 2
+    assert "argmin too" in capsys.readouterr().err
+    assert {row["method"] for row in json.loads(both.read_text())["rows"]} == {"argmin"}  # what was measured is kept
