@@ -79,8 +79,8 @@ def make_item_source(items: Sequence[Item], config: ItemsConfig) -> Source:
     def fetch(number: int, device: torch.device) -> _Packed:
         if (number, device) in kept:
             return kept[number, device]
-        packed = _pack(with_frames(items[number], config.frames))
-        packed = replace(packed, codes=packed.codes.to(device), depth=packed.depth.to(device))
+        item = with_frames(items[number], config.frames)
+        packed = _pack(replace(item, stack=item.stack.to(device), depth=item.depth.to(device)))  # a GPU packs quicker
         if config.in_memory:
             kept[number, device] = packed
         return packed
