@@ -94,7 +94,7 @@ def run_protocol(
         if protocol == "runtime":
             result = runtime.evaluate_runtime(names, device, say, share)
         elif protocol == "confidence":
-            result = error_bars.evaluate_confidence(names, str(textures or ""), device, say, share)
+            result = error_bars.evaluate_confidence(names, data, str(textures or ""), device, say, share)
         else:
             assert data is not None
             result = real.evaluate_real(names, data, pictures, device, say, share)
@@ -121,7 +121,7 @@ def run_protocol(
     return {**describe(device, generated.SEED), **about, **result}
 
 
-SAME = ("protocol", "quick", "seed", "pictures", "stacks", "textures", "light", "psf")
+SAME = ("protocol", "quick", "seed", "pictures", "stacks", "data", "textures", "light", "psf")
 """What two results must agree in to be one."""
 
 

@@ -52,7 +52,7 @@ def result(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name, value in {"DATA": TINY, "STACKS": 2 * BATCH, "METHODS": methods, "batch_of": flat}.items():
         monkeypatch.setattr(error_bars, name, value)
     said: list[str] = []
-    found = evaluate_confidence(list(methods), "", CPU, said.append)
+    found = evaluate_confidence(list(methods), None, "", CPU, said.append)
     assert found["stacks"] == 2 * BATCH and said == ["1 of 2", "2 of 2"]
     return found
 
@@ -80,4 +80,4 @@ def test_table_and_picture(result: dict[str, Any]) -> None:
 
 def test_an_unknown_method_is_a_sentence() -> None:
     with pytest.raises(ValueError, match=r"'magic'.*sweep"):
-        evaluate_confidence(["magic"], "", CPU, print)
+        evaluate_confidence(["magic"], None, "", CPU, print)
