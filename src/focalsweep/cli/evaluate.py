@@ -94,7 +94,8 @@ def run_protocol(
         if protocol == "runtime":
             result = runtime.evaluate_runtime(names, device, say, share)
         elif protocol == "confidence":
-            result = error_bars.evaluate_confidence(names, data, str(textures or ""), device, say, share)
+            with torch.no_grad():
+                result = error_bars.evaluate_confidence(names, data, str(textures or ""), device, say, share)
         else:
             assert data is not None
             result = real.evaluate_real(names, data, pictures, device, say, share)
@@ -153,7 +154,7 @@ def join_result(result: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
         key: result[key] + other.get(key, []) for key in ("rows", "by_depth", "rows_of_runs") if key in result
     }
     merged: dict[str, Any] = {
-        key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups") if key in result
+        key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups", "curves") if key in result
     }
     return {**result, **lists, **merged, "joined": [*result.get("joined", []), *other.get("joined", []), about]}
 

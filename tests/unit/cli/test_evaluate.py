@@ -234,7 +234,7 @@ def benchmark_folder(tmp_path: Path) -> Path:
 
 def test_confidence_on_a_dataset(benchmark_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path, picture = tmp_path / "confidence.json", tmp_path / "confidence.png"
-    given = ["confidence", "--data", benchmark_folder, "--methods", "argmin,focus_measure", "-o", path]
+    given: list[Any] = ["confidence", "--data", benchmark_folder, "--methods", "argmin,focus_measure", "-o", path]
     assert evaluate(monkeypatch, *given) == 0
     result = json.loads(path.read_text())
     assert result["stacks"] == 3 and result["data"] == "benchmark"
@@ -243,6 +243,9 @@ def test_confidence_on_a_dataset(benchmark_folder: Path, monkeypatch: pytest.Mon
         assert row["pixels"] == known and 0 <= row["within_1_std"] <= row["within_2_std"] <= 1
         assert math.isfinite(row["ause_share"]) and math.isfinite(row["rms_z"])
     assert "within 1 std" in path.with_suffix(".md").read_text()
+    given[4], given[-1] = "suwajanakorn", tmp_path / "joined.json"
+    assert evaluate(monkeypatch, *given, "--join", path) == 0
+    assert set(json.loads(given[-1].read_text())["curves"]) == {"argmin", "focus_measure", "suwajanakorn"}
     monkeypatch.setattr(sys, "argv", ["focalsweep", "figure", "confidence", str(path), "-o", str(picture)])
     with pytest.raises(SystemExit):
         command_line.main()
