@@ -68,6 +68,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
     async def run(request: gr.Request, texts: str, reference: str, *others: Any) -> AsyncIterator[dict[Any, Any]]:
         visitor = of(request)
+        visitor.has_news = False
         try:
             *camera, relative = others
             # In a thread: others are served meanwhile.
@@ -82,15 +83,17 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         }
         async for news in visitor.run(bool(relative)):
             if isinstance(news, Done):
-                yield await asyncio.to_thread(results_of, p, visitor)
+                visitor.has_news = True
             elif isinstance(news, Failed):
                 yield {p.status: status(news)}
             else:
                 yield {p.status: status(news)} | begun
                 begun = {}
 
-    def be_ready() -> dict[Any, Any]:
-        return {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
+    def finish(request: gr.Request) -> dict[Any, Any]:
+        visitor = of(request)
+        shown = results_of(p, visitor) if visitor.has_news else {}
+        return shown | {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
 
     def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -147,9 +150,10 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     working = p.run.click(
         run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
     )
-    # Once it has ended, not with its last news: Gradio drops a click on a button whose work goes on, without a word.
-    working.then(be_ready, None, [p.run, p.cancel], concurrency_limit=None, **PRIVATE)
-    working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
+    # Once it has ended, not with its last news: until then Gradio drops a click on the button without a word, and at
+    # the end it shows the last news again, over whatever a click on the picture has shown since.
+    finished = working.then(finish, None, p.of_results, concurrency_limit=None, **PRIVATE)
+    finished.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
     p.cancel.click(cancel, None, None, **PRIVATE)
     p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)
     p.mode.change(change_mode, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)

@@ -32,6 +32,7 @@ class Visitor:
         self._folder: Path | None = None
         self._job: Job | None = None
         self._running, self._cancelled = False, False
+        self.has_news = False  # a result that the page does not show yet
         self.changing = threading.RLock()  # settings change one after the other, each on what the one before left
         self._magnifications: dict[str, float] = {}
         self.given: dict[str, Any] = {}
