@@ -28,6 +28,7 @@ from focalsweep.web.style import COLLECT
 from focalsweep.web.table import CAMERA, UNITS, Typed, rows
 from focalsweep.web.visitors import Visitor, Visitors
 
+OPENING_SECONDS = 0.4  # of a tab
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
@@ -127,8 +128,9 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         outcome = of(request).outcome
         return (None, "") if outcome is None else views.refocused(outcome, share / 100)
 
-    def show_model(request: gr.Request) -> str | None:
-        # Only once its tab is open: Gradio's viewer shows nothing that it was given while hidden.
+    async def show_model(request: gr.Request) -> str | None:
+        # Only once its tab is open: Gradio's viewer shows nothing that it was given while hidden, or being built.
+        await asyncio.sleep(OPENING_SECONDS)
         outcome = of(request).outcome
         path = outcome.file("mesh.glb") if outcome else None
         return None if path is None else str(path)
