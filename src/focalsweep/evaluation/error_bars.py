@@ -110,6 +110,8 @@ def plot_confidence(record: Mapping[str, Any]) -> bytes:
     """A PNG: the error of what is left as the least sure pixels go, and how often a confidence is right."""
     from matplotlib.figure import Figure
 
+    if "curves" not in record:
+        raise ValueError(f"a result of {record.get('protocol')} has no curves: give one of evaluate confidence")
     figure = Figure(figsize=(8.4, 3.6), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     for number, (name, curve) in enumerate(record["curves"].items()):

@@ -76,10 +76,9 @@ def evaluate_generator(
         groups = {**_by_blur(sample), **_by_texture(sample, noise)}
         for name, reader in readers.items():
             found = estimate(reader, sample)
-            for group in whole:
-                tally.add((name, group), found)
+            tally.add(found, *((name, group) for group in whole))
             for group, pixels in groups.items():
-                tally.add((name, group), found, pixels)
+                tally.add(found, (name, group), pixels=pixels)
     tally = over_processes(tally)
     rows = [
         {"method": name, "group": group, **_frames_and_noise(group), **tally.figures(name, group)}
@@ -126,7 +125,7 @@ def evaluate_cameras(
         sample = batch_of(config, step, BATCH, device)
         blurs += [(camera, blur) for blur in _blur_px(sample).tolist()]
         for name, reader in readers.items():
-            tally.add((name, camera), estimate(reader, sample))
+            tally.add(estimate(reader, sample), (name, camera))
     tally, blurs = over_processes(tally), over_processes(blurs)
     rows = []
     for camera, focal_length_mm, f_number, nearest in CAMERAS:

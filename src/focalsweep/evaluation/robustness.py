@@ -117,7 +117,7 @@ def evaluate_robustness(
             shape = "" if factor.flaw or factor.setting else str(level)
             sample = spoiled(rendered(varied, shape, step), flaws, seed=step)
             for method, reader in readers.items():
-                tally.add((name, level, method), estimate(reader, sample))
+                tally.add(estimate(reader, sample), (name, level, method))
     tally = over_processes(tally)
     rows = [
         {"factor": name, "level": level, "method": method, **tally.figures(name, level, method)}

@@ -58,12 +58,13 @@ class Tally:
         self._sums: dict[tuple[Any, ...], ErrorSums] = defaultdict(ErrorSums)
         self._notes: dict[tuple[Any, ...], str] = {}
 
-    def add(self, row: tuple[Any, ...], found: Found, pixels: Tensor | None = None) -> None:
-        """What a method found in some stacks of a row; `pixels` are those that count."""
-        if isinstance(found, str):
-            self._notes[row] = found
-        else:
-            self._sums[row] += error_sums(*found, pixels)
+    def add(self, found: Found, *rows: tuple[Any, ...], pixels: Tensor | None = None) -> None:
+        """What a method found in some stacks that belong to all of these rows; `pixels` are those that count."""
+        sums = ErrorSums() if isinstance(found, str) else error_sums(*found, pixels)
+        for row in rows:
+            self._sums[row] += sums
+            if isinstance(found, str):
+                self._notes[row] = found
 
     def figures(self, *row: Any) -> dict[str, Any]:
         return figures_of(self._sums.get(row, ErrorSums()), self._notes.get(row))

@@ -94,6 +94,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     def finish(request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
         shown = results_of(p, visitor) if visitor.has_news else {}
+        visitor.has_news = False
         return shown | {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
 
     def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:

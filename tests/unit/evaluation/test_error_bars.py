@@ -75,6 +75,8 @@ def test_table_and_picture(result: dict[str, Any]) -> None:
     assert "| seven | –" in text and "75.7" in text and "what error bars should have" in text
     picture = np.asarray(Image.open(io.BytesIO(plot_confidence(result))).convert("RGB"))
     assert picture.std() > 5
+    with pytest.raises(ValueError, match="nyu has no curves: give one of evaluate confidence"):
+        plot_confidence({"protocol": "nyu", "rows": []})
     assert list(result["curves"]) == ["honest", "too sure", "misled"]
 
 

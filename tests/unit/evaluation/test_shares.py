@@ -23,8 +23,8 @@ board.add("both", truth + 1 + 2 * rank, truth)
 if rank:
     board.add("only one", truth + 5, truth)
 tally = Tally()
-tally.add(("both",), (truth + 1 + 2 * rank, truth))
-tally.add(("only one",), (truth + 5, truth) if rank else "reads 3 frames")
+tally.add((truth + 1 + 2 * rank, truth), ("both",))
+tally.add((truth + 5, truth) if rank else "reads 3 frames", ("only one",))
 sums, board, tally = (over_processes(part) for part in (error_sums(truth + rank, truth), board, tally))
 print(json.dumps([sums.means(), board.rows(), [tally.figures(row) for row in ("both", "only one", "neither")]]))
 dist.destroy_process_group()
@@ -58,7 +58,7 @@ def test_a_tally_adds_stacks_and_counts_the_pixels_it_is_told() -> None:
     truth = torch.full((1, 2, 2), 2.0)
     left = torch.tensor([[[True, False], [True, False]]])
     tally = Tally()
-    tally.add(("a", 1), (truth + 1, truth))
-    tally.add(("a", 1), (truth + 3, truth), left)
-    assert tally.figures("a", 1)["pixels"] == 6
+    tally.add((truth + 1, truth), ("a", 1), ("b", 1))
+    tally.add((truth + 3, truth), ("a", 1), pixels=left)
+    assert tally.figures("a", 1)["pixels"] == 6 and tally.figures("b", 1)["pixels"] == 4
     assert tally.figures("a", 1)["mae"] == pytest.approx((4 * 1 + 2 * 3) / 6)
