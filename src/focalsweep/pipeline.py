@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from focalsweep import baselines
+from focalsweep.model.smoothing import smooth_by_trust
 from focalsweep.model.sweepnet import STRIDE, SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
@@ -19,7 +20,7 @@ from focalsweep.optics.thin_lens import image_distance
 from focalsweep.paper import paper_depth, planes_over
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.sweep import graphs
-from focalsweep.sweep.argmin import argmin_depth, pick_frames, sharpest_frames
+from focalsweep.sweep.argmin import argmin_depth, focused_picture, pick_frames, sharpest_frames
 from focalsweep.sweep.calibration import find_range
 from focalsweep.sweep.colour import in_strongest_colour, project, strongest_colour
 from focalsweep.sweep.costs import ReblurCost
@@ -41,6 +42,7 @@ from focalsweep.validation import as_setting
 Method = Callable[..., DepthPrediction]
 
 COST = ReblurCost()
+BURNT_OUT = 0.9  # of full light; exposures that were matched leave white a little below it
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
@@ -81,7 +83,19 @@ def network_depth(
         answer = _read_at_once(stack, planes, memory, progress)
     else:
         answer = _read_tiles(stack, planes, tiles, memory, progress)
-    return prediction_from_positions(answer[:, 0], answer[:, 1], inverse_depths)
+    position = made_whole(stack, planes, answer[:, 0], answer[:, 1])
+    return prediction_from_positions(position, answer[:, 1], inverse_depths)
+
+
+def made_whole(stack: FocalStack, planes: DepthGrid, position: Tensor, scale: Tensor) -> Tensor:  # B H W
+    """Positions of a batched stack, where the network is unsure taken from around, along the edges of the picture.
+
+    Pixels that are burnt out in all frames say nothing of blur, and their surroundings mislead: they count for less.
+    """
+    plane = (position * (planes.count - 1)).round().long().clamp(0, planes.count - 1)
+    picture = linear_to_srgb(focused_picture(stack, planes, plane)).expand(-1, 3, -1, -1)
+    burnt_out = stack.images.amax(2).amin(1) > BURNT_OUT
+    return smooth_by_trust(position, scale.where(~burnt_out, 10 * scale), picture).clamp(0, 1).to(position)
 
 
 def _evenly_spaced(planes: DepthGrid) -> DepthGrid:

@@ -15,6 +15,7 @@ from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.paper import within_blur
+from focalsweep.pipeline import made_whole
 from focalsweep.sweep.argmin import focused_picture
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
@@ -138,7 +139,9 @@ class SweepObjective:
     def read(self, network: Any, sample: Sample) -> Reading:
         picture, volume = network_inputs(sample, self.cost)
         output = network(picture, volume)
-        return Reading(picture + 0.5, output.position, output.scale)
+        position, scale = output.position.float(), output.scale.float()
+        position = made_whole(sample.stack.as_batch(), sample.planes, position, scale)
+        return Reading(picture + 0.5, position, scale)
 
 
 class PaperObjective:
