@@ -2,8 +2,9 @@
 
 The renderer widens every slice of depth by 4 px, so that sloping surfaces have no cracks. A picture then shows, at each
 pixel, the nearest depth within 4 px, while the true depth that errors are told by stays as it was. Measured on every
-STEP-th picture (10 by default), in the protocol's twelve windows: the error of exactly that nearest depth, which nobody
-who reads the picture as it is can be expected to beat; and the shipped network's, with and without the widening.
+STEP-th picture (10 by default), in the protocol's twelve windows: the error of exactly that nearest depth, which the
+picture shows, though it is not a bound (a smoother answer may err less); and the shipped network's, with and without
+the widening.
 """
 
 from __future__ import annotations

@@ -19,9 +19,10 @@ import focalsweep as package
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCREENSHOTS = Path("out") / "screenshots"
-# Tells of every connection of the server that would leave this computer past its own refusal.
+# Tells of every connection of the server that would leave this computer past its own refusal. And between the last news
+# of a job and its end it lets half a second pass, as a busy machine does.
 WATCHED = """
-import ipaddress, sys
+import asyncio, ipaddress, sys
 from focalsweep.web.isolation import refuse_other_hosts
 refuse_other_hosts()
 def watch(event, arguments):
@@ -40,6 +41,13 @@ def watch(event, arguments):
         print("reached for", host, file=sys.stderr, flush=True)
 sys.addaudithook(watch)
 from focalsweep.cli.main import main
+from focalsweep.web.visitors import Visitor
+run_in_time = Visitor.run
+async def run_and_linger(visitor, relative):
+    async for news in run_in_time(visitor, relative):
+        yield news
+    await asyncio.sleep(0.5)
+Visitor.run = run_and_linger
 if __name__ == "__main__":
     main()
 """

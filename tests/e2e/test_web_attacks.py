@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -244,6 +245,9 @@ def test_an_upload_that_breaks_off(browser: Client, server: Server) -> None:
     connection.close()
     others = [path for path in server.temporary.iterdir() if not path.name.startswith(("focalsweep-", "pymp-"))]
     assert others == []
+    assert browser.http.get("/config").status_code == 200  # the server has been through it
+    time.sleep(1)
+    assert "ClientDisconnect" not in server.log.read_text()
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.txt", "/proc/self/environ", "http://example.invalid/a.jpg"])

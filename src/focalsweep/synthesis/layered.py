@@ -37,7 +37,6 @@ def render_layered(
     dilation_px: int = DILATION_PX,
     largest_kernel_px: int | None = None,
     magnification: Setting = 1.0,
-    round_to_8_bit: bool = False,
 ) -> Tensor:  # F C H W
     """A focal stack of a sharp picture with known depth, as a thin lens would take it; occlusion counts.
 
@@ -62,7 +61,6 @@ def render_layered(
             scenes of a few flat layers.
         largest_kernel_px: cut kernels to so many pixels a side (Carvalho: 21); None keeps them whole.
         magnification: what each frame was magnified by when it was registered; see `FocalStack`.
-        round_to_8_bit: as a file would store it, in steps of 1/255.
     """
     check_shape("image", image, "C H W")
     check_shape("depth", depth, "H W", H=image.shape[1], W=image.shape[2])
@@ -81,8 +79,7 @@ def render_layered(
             "check the units of camera and depth"
         )
     kernels = _kernels(find_psf(psf) if isinstance(psf, str) else psf, blur_px.to(image), largest_kernel_px)
-    frames = _lay_over(image, slices, kernels, dilation_px)
-    return frames.clamp(0, 1).mul_(255).round_().div_(255) if round_to_8_bit else frames
+    return _lay_over(image, slices, kernels, dilation_px)
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,15 +80,17 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             p.cancel: gr.update(visible=True),
             p.results: gr.update(visible=False),
         }
-        ready = {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
         async for news in visitor.run(bool(relative)):
             if isinstance(news, Done):
-                yield await asyncio.to_thread(results_of, p, visitor) | ready
+                yield await asyncio.to_thread(results_of, p, visitor)
             elif isinstance(news, Failed):
-                yield {p.status: status(news)} | ready
+                yield {p.status: status(news)}
             else:
                 yield {p.status: status(news)} | begun
                 begun = {}
+
+    def be_ready() -> dict[Any, Any]:
+        return {p.run: gr.update(interactive=True), p.cancel: gr.update(visible=False)}
 
     def click(mode: str, event: gr.SelectData, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -145,6 +147,8 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     working = p.run.click(
         run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
     )
+    # Once it has ended, not with its last news: Gradio drops a click on a button whose work goes on, without a word.
+    working.then(be_ready, None, [p.run, p.cancel], concurrency_limit=None, **PRIVATE)
     working.then(change_focus, [p.focus], [p.refocused, p.focused], concurrency_id="refocus", **PRIVATE)
     p.cancel.click(cancel, None, None, **PRIVATE)
     p.depth.select(click, [p.mode], [p.depth, p.reading, p.curve], **PRIVATE)

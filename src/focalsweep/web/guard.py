@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class Guard:
         self._arriving = 0  # bytes that uploads under way have announced
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import ClientDisconnect  # comes with Gradio
+
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -78,7 +81,8 @@ class Guard:
 
         self._arriving += announced
         try:
-            await self._app(scope, counted, dressed)
+            with suppress(ClientDisconnect):  # a visitor who left in the middle of an upload: nobody to answer
+                await self._app(scope, counted, dressed)
         finally:
             self._arriving -= announced
 

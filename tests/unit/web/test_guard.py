@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from focalsweep.web.guard import HEADERS, OUR_NAMES, Guard
 from focalsweep.web.limits import Limits
@@ -161,3 +162,17 @@ def test_no_web_sockets(tmp_path: Path) -> None:
     page = Page()
     sent = asyncio.run(ask(guard_of(page, tmp_path), {}, [b""], "/", "websocket"))
     assert sent == [{"type": "websocket.close"}] and page.heard == []
+
+
+def test_visitors_who_leave_are_no_error_but_others_are(tmp_path: Path) -> None:
+    async def left(scope: Any, receive: Any, send: Any) -> None:
+        raise ClientDisconnect
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError("a fault of the page")
+
+    guard = guard_of(left, tmp_path)
+    for _ in range(3):  # what they had announced is not held against those who come
+        assert asyncio.run(ask(guard, {"content-length": "90"}, [b"a" * 10])) == []
+    with pytest.raises(RuntimeError, match="a fault of the page"):
+        asyncio.run(ask(guard_of(broken, tmp_path), {"content-length": "10"}, [b"a" * 10]))
