@@ -8,7 +8,7 @@ scales b, the answer x has the least of
     w = (b_0 / b)^3,  v = exp(-|colour_i - colour_j| / COLOUR_SIGMA)
 
 over pixels i and their neighbours j, b_0 being the geometric mean of b. It is found coarse to fine: each level starts
-from the one before, brought up along the edges of the picture, and takes a few steps of conjugate gradients.
+from the one before, brought up along the edges of the picture, and takes a few steps of Chebyshev's iteration.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from torch.nn import functional
 STRENGTH = 4.0  # at a pixel of the usual scale it reaches 2 px, at one of ten times that scale 60
 COLOUR_SIGMA = 0.015  # of sRGB values in 0..1, the channel that differs most
 LEAK = 1e-3  # across the strongest edge
-STEPS = 8  # of conjugate gradients on each level
+STEPS = 8  # on each level
+SLOWEST = 0.05  # the least eigenvalue that they are made for
 COARSEST_PX = 8
 
 
@@ -75,45 +76,56 @@ def _brought_up(coarse: Tensor, coarse_picture: Tensor, picture: Tensor) -> Tens
 
 def _own(maps: Tensor, dim: int) -> Tensor:
     """Along an axis with a border of one, the pixel that each of the twice as many fine ones lies in."""
-    return maps.narrow(dim, 1, maps.shape[dim] - 2).repeat_interleave(2, dim)
+    inner = maps.narrow(dim, 1, maps.shape[dim] - 2)
+    return _in_turn(inner, inner, dim)
 
 
 def _beside(maps: Tensor, dim: int) -> Tensor:
     """And the one that it lies next to: the one before for the first half, the one after for the second."""
     size = maps.shape[dim] - 2
-    before, after = maps.narrow(dim, 0, size), maps.narrow(dim, 2, size)
-    return torch.stack([before, after], maps.ndim + dim + 1).flatten(maps.ndim + dim, maps.ndim + dim + 1)
+    return _in_turn(maps.narrow(dim, 0, size), maps.narrow(dim, 2, size), dim)
+
+
+def _in_turn(first: Tensor, second: Tensor, dim: int) -> Tensor:
+    dim %= first.ndim
+    return torch.stack([first, second], dim + 1).flatten(dim, dim + 1)
 
 
 def _relaxed(answer: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor) -> Tensor:
-    """Steps of conjugate gradients on (W + L) x = W p, scaled by the diagonal; their number is fixed: no waiting."""
+    """Chebyshev's steps towards the least sum: their lengths are known beforehand, so that no step waits for a sum.
 
-    def spread(x: Tensor) -> Tensor:  # (W + L) x
-        result = trust * x
-        for ties, dim in ((across, -1), (down, -2)):
-            size = ties.shape[dim]
-            flow = ties * x.diff(dim=dim)
-            result.narrow(dim, 0, size).sub_(flow)
-            result.narrow(dim, 1, size).add_(flow)
-        return result
-
-    diagonal = trust.clone()
-    for ties, dim in ((across, -1), (down, -2)):
-        diagonal.narrow(dim, 0, ties.shape[dim]).add_(ties)
-        diagonal.narrow(dim, 1, ties.shape[dim]).add_(ties)
-    residual = trust * position - spread(answer)
-    scaled = residual / diagonal
-    direction, power = scaled, _dot(residual, scaled)
-    for _ in range(STEPS):
-        spread_direction = spread(direction)
-        step = power / _dot(direction, spread_direction).clamp_min(1e-30)
-        answer = answer + step * direction
-        residual = residual - step * spread_direction
-        scaled = residual / diagonal
-        before, power = power, _dot(residual, scaled)
-        direction = scaled + (power / before.clamp_min(1e-30)) * direction
+    Scaled by its diagonal the matrix has no eigenvalue above 2; of those below SLOWEST the coarser levels take care.
+    """
+    if answer.is_cuda:
+        from focalsweep.model.smoothing_kernel import step
+    else:
+        step = _step
+    middle, radius = (2 + SLOWEST) / 2, (2 - SLOWEST) / 2
+    ratio = radius / middle
+    before, answer = answer, step(answer, answer, position, trust, across, down, 0.0, 1 / middle)
+    for _ in range(STEPS - 1):
+        last, ratio = ratio, 1 / (2 * middle / radius - ratio)
+        before, answer = answer, step(answer, before, position, trust, across, down, last * ratio, 2 * ratio / radius)
     return answer
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum((-2, -1), keepdim=True)
+def _step(
+    answer: Tensor,  # B 1 H W, as all but the ties
+    before: Tensor,
+    position: Tensor,
+    trust: Tensor,
+    across: Tensor,  # B 1 H W-1
+    down: Tensor,  # B 1 H-1 W
+    momentum: float,
+    gain: float,
+) -> Tensor:  # B 1 H W
+    """On by a share of the way from the answer before, and towards where its own position and its neighbours pull."""
+    pull, diagonal = trust * (position - answer), trust.clone()
+    for ties, dim in ((across, -1), (down, -2)):
+        size = ties.shape[dim]
+        flow = ties * answer.diff(dim=dim)
+        pull.narrow(dim, 0, size).add_(flow)
+        pull.narrow(dim, 1, size).sub_(flow)
+        diagonal.narrow(dim, 0, size).add_(ties)
+        diagonal.narrow(dim, 1, size).add_(ties)
+    return answer + momentum * (answer - before) + gain * pull / diagonal

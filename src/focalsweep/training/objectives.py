@@ -16,7 +16,7 @@ from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.paper import within_blur
 from focalsweep.pipeline import made_whole
-from focalsweep.sweep.argmin import focused_picture
+from focalsweep.sweep.argmin import focused_picture, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
 from focalsweep.sweep.volume import cost_volume
@@ -139,9 +139,10 @@ class SweepObjective:
     def read(self, network: Any, sample: Sample) -> Reading:
         picture, volume = network_inputs(sample, self.cost)
         output = network(picture, volume)
-        position, scale = output.position.float(), output.scale.float()
-        position = made_whole(sample.stack.as_batch(), sample.planes, position, scale)
-        return Reading(picture + 0.5, position, scale)
+        stack = sample.stack.as_batch()
+        frames = sharpest_frames(stack, sample.planes).to(picture.device, non_blocking=True)
+        answer = made_whole(stack.images, frames, torch.stack([output.position, output.scale], 1))
+        return Reading(picture + 0.5, answer[:, 0], answer[:, 1])
 
 
 class PaperObjective:

@@ -78,3 +78,14 @@ def test_every_size_and_an_even_map_stays(size: tuple[int, int]) -> None:
     even = torch.full((1, *size), 0.4)
     answer = smooth_by_trust(even, torch.rand(even.shape) + 0.01, torch.rand((1, 3, *size)))
     torch.testing.assert_close(answer, even)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("size", [(1, 1), (1, 9), (37, 52), (256, 256)])
+def test_the_kernel_agrees_with_the_plain_version(size: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(5)
+    position, scale = (torch.rand((2, *size), generator=generator) + 0.01 for _ in range(2))
+    picture = torch.rand((2, 3, *size), generator=generator)
+    plain = smooth_by_trust(position, scale, picture)
+    fused = smooth_by_trust(position.cuda(), scale.cuda(), picture.cuda())
+    torch.testing.assert_close(fused.cpu(), plain, rtol=1e-4, atol=1e-5)
