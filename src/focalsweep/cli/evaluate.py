@@ -40,15 +40,13 @@ METHODS = ("argmin", "argmin-paper", "sweep")
 def processes(protocol: str) -> Iterator[bool]:
     """Whether this process writes the result: alone, or the first of those that torchrun started.
 
-    They share the stacks of a dataset among them. Sums travel by gloo, so that several may use one GPU.
+    They share a protocol's stacks among them. Sums travel by gloo, so that several may use one GPU.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield True
         return
-    if protocol not in ON_STACKS:
-        raise ValueError(
-            f"only {', '.join(ON_STACKS)} share their data among processes: start {protocol} without torchrun"
-        )
+    if protocol in OTHERS:
+        raise ValueError(f"{protocol} cannot be shared among processes: start it without torchrun")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     torch.distributed.init_process_group("gloo", timeout=timedelta(hours=12))  # the last stacks of one may take long

@@ -126,7 +126,7 @@ def evaluate(
 
     Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
 
-    Several processes share a dataset: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
+    Several processes share the stacks: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
     """
     from focalsweep.cli.evaluate import join_result, processes, read_result, run_protocol
     from focalsweep.evaluation.tables import write_tables

@@ -8,9 +8,7 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+import statistics
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +18,12 @@ from torch.nn import functional
 
 from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation.methods import Reader
-from focalsweep.evaluation.metrics import ErrorSums, error_sums, figures_of
+from focalsweep.evaluation.shares import Found, Say, Tally, in_turn, over_processes
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.argmin import focused_picture
 from focalsweep.sweep.volume import plane_position
-from focalsweep.synthesis.generator import GeneratorConfig, make_source
+from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
 from focalsweep.synthesis.sample import Sample
-
-Say = Callable[[str], None]
 
 FRAMES = (2, 3, 5, 8)
 NOISE = (0.002, 0.01)
@@ -36,6 +32,7 @@ BATCH = 5
 SEED = 2  # and on, by tens: training uses 0, validation 1
 BLUR_PX = (0.0, 8.0, 16.0, float("inf"))
 TEXTURE = (0.0, 0.01, 0.04, float("inf"))  # standard deviation of linear light in a window of 9 x 9 px
+BLUR, TEXTURED = "blur {:g} to {:g} px", "texture {:g} to {:g}"
 FARTHEST = 20.0  # times the nearest plane: true and estimated depths beyond count as that, so infinity is no error
 DATA = GeneratorConfig(held_out=True, seed=SEED, wide_range=0.0, partial_focus=0.0, rooms=0.0, lights=0.0, soft=0.0)
 
@@ -66,45 +63,42 @@ def evaluate_generator(
 ) -> dict[str, Any]:
     """Every method on the same stacks; `share` below 1 takes fewer of them."""
     frame_counts = frame_counts or FRAMES
-    sums: dict[tuple[str, str], ErrorSums] = defaultdict(ErrorSums)
-    notes: dict[tuple[str, str], str] = {}
+    kinds = list(itertools.product(frame_counts, NOISE))
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
-    for frames in frame_counts:
-        for noise in NOISE:
-            number = frame_counts.index(frames) * len(NOISE) + NOISE.index(noise)
-            config = replace(
-                DATA,
-                seed=SEED + 10 * number,
-                frames=(frames, frames),
-                noise_std=(noise, noise),
-                texture_folder=textures,
-            )
-            for sample in _samples(config, stacks, device):
-                groups = {**_by_blur(sample), **_by_texture(sample, noise)}
-                whole_groups = ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}")
-                for name, reader in readers.items():
-                    try:
-                        depth, truth = limited(reader(sample), sample)
-                    except FrameCountError as error:  # a mean over what is left would not be that of the others
-                        for group in (*whole_groups, *groups):
-                            sums[name, group] += ErrorSums()
-                            notes[name, group] = error.note
-                        continue
-                    whole = error_sums(depth, truth)
-                    for group in whole_groups:
-                        sums[name, group] += whole
-                    for group, pixels in groups.items():
-                        sums[name, group] += error_sums(depth, truth, pixels)
-            say(f"{frames} frames, noise {noise:g}: done")
+    tally = Tally()
+    for number, step in in_turn(list(itertools.product(range(len(kinds)), range(stacks // BATCH))), say):
+        frames, noise = kinds[number]
+        config = replace(
+            DATA, seed=SEED + 10 * number, frames=(frames, frames), noise_std=(noise, noise), texture_folder=textures
+        )
+        sample = batch_of(config, step, BATCH, device)
+        whole = ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}")
+        groups = {**_by_blur(sample), **_by_texture(sample, noise)}
+        for name, reader in readers.items():
+            found = estimate(reader, sample)
+            for group in whole:
+                tally.add((name, group), found)
+            for group, pixels in groups.items():
+                tally.add((name, group), found, pixels)
+    tally = over_processes(tally)
     rows = [
-        {"method": name, "group": group, **_frames_and_noise(group), **figures_of(total, notes.get((name, group)))}
-        for (name, group), total in sums.items()
+        {"method": name, "group": group, **_frames_and_noise(group), **tally.figures(name, group)}
+        for name in readers
+        for group in _groups(frame_counts)
     ]
-    count = stacks * len(frame_counts) * len(NOISE)
+    count = stacks * len(kinds)
     if protocol == "generator":
         return {"protocol": protocol, "stacks": count, "rows": rows}
     table = {"columns": ["abs_rel"], "across": "frames", "sections": [], "where": {"noise": "both"}}
     return {"protocol": protocol, "stacks": count, "rows": rows, "table": table}
+
+
+def _groups(frame_counts: tuple[int, ...]) -> list[str]:
+    frames, noises = [f"F={count}" for count in frame_counts], [f"noise {noise:g}" for noise in NOISE]
+    crossed = [f"{count}, {noise}" for count in frames for noise in noises]
+    blurs = [BLUR.format(*ends) for ends in itertools.pairwise(BLUR_PX)]
+    textures = [TEXTURED.format(*ends) for ends in itertools.pairwise(TEXTURE)]
+    return ["all", *frames, *noises, *crossed, *blurs, *textures]
 
 
 def _frames_and_noise(group: str) -> dict[str, str]:
@@ -117,33 +111,31 @@ def evaluate_cameras(
     readers: dict[str, Reader], textures: str, device: torch.device, say: Say, share: float = 1.0
 ) -> dict[str, Any]:
     """AbsRel of every method for each camera: the scenes are the same but for their scale."""
-    rows = []
     scenes = max(BATCH, round(CAMERA_SCENES * share / BATCH) * BATCH)
-    for camera, focal_length_mm, f_number, nearest in CAMERAS:
+    tally = Tally()
+    blurs: list[tuple[str, float]] = []
+    for (camera, focal_length_mm, f_number, nearest), step in in_turn(
+        list(itertools.product(CAMERAS, range(scenes // BATCH))), say
+    ):
         focal_length = focal_length_mm * 1e-3
         config = replace(
             DATA, seed=SEED + 1, frames=(5, 5), noise_std=(0.005, 0.005), nearest=(nearest, nearest),
             focal_length=(focal_length, focal_length), f_number=f_number, field_of_view_deg=(40.0, 40.0),
             texture_folder=textures,
         )  # fmt: skip
-        sums: dict[str, ErrorSums] = defaultdict(ErrorSums)
-        notes: dict[str, str] = {}
-        blur: list[float] = []
-        for sample in _samples(config, scenes, device):
-            blur += _blur_px(sample).tolist()
-            for name, reader in readers.items():
-                try:
-                    sums[name] += error_sums(*limited(reader(sample), sample))
-                except FrameCountError as error:
-                    sums[name] += ErrorSums()
-                    notes[name] = error.note
+        sample = batch_of(config, step, BATCH, device)
+        blurs += [(camera, blur) for blur in _blur_px(sample).tolist()]
+        for name, reader in readers.items():
+            tally.add((name, camera), estimate(reader, sample))
+    tally, blurs = over_processes(tally), over_processes(blurs)
+    rows = []
+    for camera, focal_length_mm, f_number, nearest in CAMERAS:
         settings = {"focal_length_mm": focal_length_mm, "f_number": f_number, "nearest": nearest}
-        for name, total in sums.items():
-            mean_blur_px = sum(blur) / len(blur)
-            figures = figures_of(total, notes.get(name))
-            rows.append({"method": name, "camera": camera, **settings, "blur_px": mean_blur_px, **figures})
-        errors = {name: total.means().get("abs_rel", math.nan) for name, total in sums.items()}
-        say(f"{camera}: " + ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
+        blur_px = statistics.fmean(blur for name, blur in blurs if name == camera)
+        for name in readers:
+            rows.append(
+                {"method": name, "camera": camera, **settings, "blur_px": blur_px, **tally.figures(name, camera)}
+            )
     return {"protocol": "cameras", "scenes": scenes, "rows": rows, "spread": spread_over_cameras(rows)}
 
 
@@ -159,14 +151,21 @@ def spread_over_cameras(rows: list[dict[str, Any]]) -> dict[str, dict[str, float
     return spread
 
 
-def _samples(config: GeneratorConfig, stacks: int, device: torch.device) -> Iterator[Sample]:
-    source = make_source(config)
-    for step in range(stacks // BATCH):
-        yield source(step, BATCH, device)
+def batch_of(
+    config: GeneratorConfig, step: int, stacks: int, device: torch.device, aperture: list[Tensor] | None = None
+) -> Sample:
+    """Stacks of the generator, the same for the same step; `aperture` as `generate` takes it."""
+    atlas = held_atlas(config.textures, config.texture_folder, config.held_out)
+    drawing = draw_scenes(config, atlas.count, step, stacks)
+    return generate(config, atlas.to(device), drawing, step, device, aperture)
 
 
-def limited(depth: Tensor, sample: Sample) -> tuple[Tensor, Tensor]:
-    """Estimated and true depth, both cut at FARTHEST."""
+def estimate(reader: Reader, sample: Sample) -> Found:
+    """Estimated and true depth, both cut at FARTHEST; or why the method reads no such stack."""
+    try:
+        depth = reader(sample)
+    except FrameCountError as error:  # a mean over what is left would not be that of the others
+        return error.note
     limit = FARTHEST / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None]
     return torch.minimum(depth, limit), torch.minimum(sample.depth, limit)
 
@@ -180,8 +179,7 @@ def _blur_px(sample: Sample) -> Tensor:  # B
 
 
 def _by_blur(sample: Sample) -> dict[str, Tensor]:
-    blur_px = _blur_px(sample)[:, None, None].expand_as(sample.depth)
-    return {f"blur {low:g} to {high:g} px": (blur_px >= low) & (blur_px < high) for low, high in _pairs(BLUR_PX)}
+    return _between(BLUR, BLUR_PX, _blur_px(sample)[:, None, None].expand_as(sample.depth))
 
 
 def _by_texture(sample: Sample, noise_std: float) -> dict[str, Tensor]:
@@ -195,9 +193,9 @@ def _by_texture(sample: Sample, noise_std: float) -> dict[str, Tensor]:
         return functional.avg_pool2d(functional.pad(maps, (4, 4, 4, 4), mode="reflect"), 9, stride=1)
 
     variance = window(grey.square()) - window(grey).square() - noise_std**2 / 3
-    strength = variance.clamp_min(0).sqrt()[:, 0]
-    return {f"texture {low:g} to {high:g}": (strength >= low) & (strength < high) for low, high in _pairs(TEXTURE)}
+    return _between(TEXTURED, TEXTURE, variance.clamp_min(0).sqrt()[:, 0])
 
 
-def _pairs(borders: tuple[float, ...]) -> list[tuple[float, float]]:
-    return list(itertools.pairwise(borders))
+def _between(name: str, borders: tuple[float, ...], values: Tensor) -> dict[str, Tensor]:
+    """By group, the pixels whose value lies between its borders."""
+    return {name.format(low, high): (values >= low) & (values < high) for low, high in itertools.pairwise(borders)}

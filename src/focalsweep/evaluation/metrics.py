@@ -13,18 +13,15 @@ protocol is short:
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 Vector = npt.NDArray[np.float64]
@@ -301,27 +298,3 @@ class Scoreboard:
             {"method": method, "group": group, "rescaling": how, **figures_of(sums, self.notes.get(method))}
             for (method, group, how), sums in self.sums.items()
         ]
-
-
-class Addable(Protocol):
-    def __add__(self, other: Any, /) -> Any: ...
-
-
-T = TypeVar("T", bound=Addable)
-Item = TypeVar("Item")
-
-
-def over_processes(sums: T) -> T:
-    """The total of the processes of torch.distributed, on each of them; of a process alone, what it has."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return sums
-    gathered: list[T] = [sums] * dist.get_world_size()
-    dist.all_gather_object(gathered, sums)  # type: ignore[no-untyped-call]
-    return functools.reduce(operator.add, gathered)
-
-
-def share_of_process(items: Sequence[Item]) -> Sequence[Item]:
-    """Those that this process of torch.distributed measures: every n-th, so that long ones are spread."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return items
-    return items[dist.get_rank() :: dist.get_world_size()]

@@ -8,9 +8,9 @@ frames, the blur and the aperture's shape ask for one each.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.baselines.protocol import FrameCountError
-from focalsweep.evaluation.generated import DATA, SEED, Say, limited
+from focalsweep.evaluation.generated import DATA, SEED, batch_of, estimate
 from focalsweep.evaluation.methods import Reader
-from focalsweep.evaluation.metrics import ErrorSums, error_sums, figures_of
+from focalsweep.evaluation.shares import Say, Tally, in_turn, over_processes
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.sweep.deconvolution import fast_length, pad_periodic
-from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
+from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.synthesis.jpeg import jpeg
 from focalsweep.synthesis.sample import Sample
 from focalsweep.synthesis.tracer import disk_samples
@@ -96,59 +95,38 @@ def evaluate_robustness(
     A method that reads another number of frames has a row with a note and null in place of figures.
     """
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
-    sums: dict[tuple[str, float | str, str], ErrorSums] = defaultdict(ErrorSums)
-    notes: dict[tuple[str, float | str, str], str] = {}
-
-    def count(factor: str, level: float | str, sample: Sample) -> None:
-        for name, reader in readers.items():
-            try:
-                sums[factor, level, name] += error_sums(*limited(reader(sample), sample))
-            except FrameCountError as error:
-                notes[factor, level, name] = error.note
-                sums[factor, level, name] += ErrorSums()
-
-    after = {name: FACTORS[name] for name in factors if FACTORS[name].flaw}
+    steps = range(stacks // BATCH)
     config = replace(CLEAN, texture_folder=textures)
-    for step, sample in enumerate(_samples(config, stacks, device) if after else ()):
-        for name, factor in after.items():
-            for level in factor.levels:
-                count(name, level, spoiled(sample, replace(Flaws(), **{factor.flaw: level}), seed=step))
-    for name in factors:
+
+    @lru_cache(maxsize=1)
+    def rendered(varied: GeneratorConfig, shape: str, step: int) -> Sample:
+        aperture = aperture_samples(shape, varied.rays) if shape else None
+        return batch_of(varied, step, BATCH, device, aperture)
+
+    # What happens after the lens happens to one rendering, one step after the other.
+    work = [(step, name, FACTORS[name].levels) for step in steps for name in factors if FACTORS[name].flaw]
+    others = [name for name in factors if not FACTORS[name].flaw]
+    work += [(step, name, (level,)) for name in others for level in FACTORS[name].levels for step in steps]
+    tally = Tally()
+    for step, name, levels in in_turn(work, say):
         factor = FACTORS[name]
-        for level in () if factor.flaw else factor.levels:
+        for level in levels:
             change: dict[str, Any] = {factor.setting: (level, level)} if factor.setting else {}
             varied = replace(config, **change)
-            aperture = None if factor.setting else aperture_samples(str(level), config.rays)
-            for step, sample in enumerate(_samples(varied, stacks, device, aperture)):
-                count(name, level, spoiled(sample, Flaws(), seed=step))
-        say(f"{name}: " + _ends(sums, name, factor, readers))
+            flaws = replace(Flaws(), **({factor.flaw: level} if factor.flaw else {}))
+            shape = "" if factor.flaw or factor.setting else str(level)
+            sample = spoiled(rendered(varied, shape, step), flaws, seed=step)
+            for method, reader in readers.items():
+                tally.add((name, level, method), estimate(reader, sample))
+    tally = over_processes(tally)
     rows = [
-        {"factor": factor, "level": level, "method": method, **figures_of(total, notes.get((factor, level, method)))}
-        for (factor, level, method), total in sums.items()
+        {"factor": name, "level": level, "method": method, **tally.figures(name, level, method)}
+        for name in factors
+        for level in FACTORS[name].levels
+        for method in readers
     ]
     table = {"columns": [METRIC, "rmse", "delta_1.05", "delta_1.25"], "sections": ["factor", "level"]}
     return {"protocol": "robustness", "stacks": stacks, "rows": rows, "table": table}
-
-
-def _samples(
-    config: GeneratorConfig, stacks: int, device: torch.device, aperture: list[Tensor] | None = None
-) -> Iterator[Sample]:
-    atlas = held_atlas(config.textures, config.texture_folder, config.held_out)
-    here = atlas.to(device)
-    for step in range(stacks // BATCH):
-        drawing = draw_scenes(config, atlas.count, step, BATCH)
-        yield generate(config, here, drawing, step, device, aperture)
-
-
-def _ends(sums: Mapping[Any, ErrorSums], name: str, factor: Factor, readers: Mapping[str, Reader]) -> str:
-    first, last = factor.levels[0], factor.levels[-1]
-    figures = {
-        method: [sums[name, level, method].means().get(METRIC, math.nan) for level in (first, last)]
-        for method in readers
-    }
-    return ", ".join(
-        f"{method} {low:.4f} at {first} to {high:.4f} at {last}" for method, (low, high) in figures.items()
-    )
 
 
 def spoiled(sample: Sample, flaws: Flaws, seed: int) -> Sample:

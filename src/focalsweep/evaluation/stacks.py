@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
 from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
-from focalsweep.evaluation.metrics import Scoreboard, over_processes, share_of_process
+from focalsweep.evaluation.metrics import Scoreboard
+from focalsweep.evaluation.shares import Say, in_turn, over_processes
 from focalsweep.synthesis.sample import Sample
 
-Say = Callable[[str], None]
 Methods = dict[str, Method]
 
 FARTHEST = 3.0  # metres: the datasets end there, and so do estimates
@@ -46,7 +46,7 @@ def evaluate_defocusnet(
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = _some(_test_stacks(folder), share)
-    for item in _measured(items, say):
+    for item in in_turn(items, say, 10):
         for scale, board in boards.items():
             depth = item.depth * scale
             inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
@@ -75,7 +75,7 @@ def evaluate_focus_split(
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
     items = _some(_test_stacks(folder), share)
-    for item in _measured(items, say):
+    for item in in_turn(items, say, 10):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
     return {
         "protocol": "focus-split",
@@ -107,7 +107,7 @@ def evaluate_nyu(
     bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
     items = _some(Nyu(folder, setup=setup, device=device, cache=cache), share)
-    for item in _measured(items, say):
+    for item in in_turn(items, say, 10):
         displayed = setup.light == "display"
         _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
     return {
@@ -134,15 +134,6 @@ def _test_stacks(folder: Path) -> Sequence[Item]:
 def _some(items: Sequence[Item], share: float) -> Sequence[Item]:
     """Every n-th of them, so that a share is spread over all."""
     return items[:: max(1, round(1 / share))]
-
-
-def _measured(items: Sequence[Item], say: Say) -> Iterator[Item]:
-    """Those of this process, one after the other, telling how far it is."""
-    mine = share_of_process(items)
-    for number, item in enumerate(mine, start=1):
-        yield item
-        if number % 10 == 0 or number == len(mine):
-            say(f"{number} of {len(mine)}")
 
 
 def _count(

@@ -252,9 +252,9 @@ def test_protocols_that_cannot_be_shared_say_so(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert evaluate(monkeypatch, "generator") == 2
+    assert evaluate(monkeypatch, "runtime") == 2
     message = capfd.readouterr().err.strip().removeprefix("focalsweep: ")
-    assert_one_sentence(message, "start generator without torchrun")
+    assert_one_sentence(message, "runtime cannot be shared", "without torchrun")
 
 
 def test_results_of_one_protocol_join(

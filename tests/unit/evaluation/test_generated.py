@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from focalsweep.baselines.protocol import FrameCountError
-from focalsweep.evaluation import generated
-from focalsweep.evaluation.generated import CAMERAS, FARTHEST, evaluate_cameras, evaluate_generator
+from focalsweep.evaluation import generated, shares
+from focalsweep.evaluation.generated import CAMERAS, FARTHEST, batch_of, evaluate_cameras, evaluate_generator
 from focalsweep.evaluation.tables import table_of
-from focalsweep.synthesis.generator import GeneratorConfig
+from focalsweep.synthesis.generator import GeneratorConfig, make_source
 from focalsweep.synthesis.sample import Sample
 
 CPU = torch.device("cpu")
@@ -41,7 +41,7 @@ def test_known_readers_and_their_groups() -> None:
     readers = {"exact": EXACT, "too far": lambda sample: 1.1 * sample.depth}
     said: list[str] = []
     result = evaluate_generator(readers, "", CPU, said.append)
-    assert result["stacks"] == STACKS * 4 and len(said) == 4
+    assert result["stacks"] == STACKS * 4 and said == [f"{number} of 8" for number in range(1, 9)]
     for row in rows_of(result, "exact").values():
         if row["pixels"]:
             assert row["mae"] == row["rmse"] == row["abs_rel"] == 0 and row["delta_1.05"] == 1
@@ -188,3 +188,28 @@ def test_cameras_without_such_a_method() -> None:
     result = evaluate_cameras(readers, "", CPU, said.append)
     assert set(result["spread"]) == {"far"} and len(result["rows"]) == 20
     assert all(row["abs_rel"] is None for row in result["rows"] if row["method"] == "two")
+
+
+@pytest.mark.parametrize("evaluate", [evaluate_generator, evaluate_cameras])
+def test_processes_have_every_stack_once_between_them(
+    evaluate: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generated, "CAMERA_SCENES", 6)
+    seen: list[tuple[Any, ...]] = []
+
+    def remember(sample: Sample) -> Tensor:
+        focus = sample.stack.as_batch().focus_distances
+        seen.extend((focus.numpy().tobytes(), depth.numpy().tobytes()) for depth in sample.depth)
+        return 1.1 * sample.depth
+
+    evaluate({"remember": remember}, "", CPU, silent)
+    alone, seen = seen, []
+    for rank in range(3):
+        monkeypatch.setattr(shares, "share_of_process", lambda items, rank=rank: items[rank::3])
+        evaluate({"remember": remember}, "", CPU, silent)
+    assert len(seen) == len(alone) and set(seen) == set(alone)
+
+
+def test_a_batch_is_the_one_that_training_would_see() -> None:
+    mine, theirs = batch_of(TINY, 3, 2, CPU), make_source(TINY)(3, 2, CPU)
+    assert torch.equal(mine.depth, theirs.depth) and torch.equal(mine.stack.images, theirs.stack.images)

@@ -1,10 +1,6 @@
 """Errors of depth: hand-computed values, twins and other libraries, sums that add up, unknown truth left out."""
 
-import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +17,11 @@ from focalsweep.evaluation.metrics import (
     Scoreboard,
     depth_bands,
     error_sums,
-    over_processes,
     picture_sums,
     rescaled,
 )
 from tests.errors import assert_one_sentence, message_of
 from tests.reference import twins_errors as twins
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def random_pair(seed: int = 0, shape: tuple[int, ...] = (3, 20, 30)) -> tuple[Tensor, Tensor]:
@@ -279,37 +272,3 @@ def test_refusals() -> None:
     assert_one_sentence(message, "counted", "(20, 30)")
     with pytest.raises(ValueError, match="different settings"):
         Scoreboard() + Scoreboard(per_picture=True)
-
-
-PROCESS = """
-import json, sys, torch, torch.distributed as dist
-from focalsweep.evaluation.metrics import Scoreboard, error_sums, over_processes
-rank, store = int(sys.argv[1]), sys.argv[2]
-dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-truth = torch.full((1, 4, 4), 2.0)
-board = Scoreboard(per_picture=True)
-board.add("both", truth + 1 + 2 * rank, truth)
-if rank:
-    board.add("only one", truth + 5, truth)
-print(json.dumps([over_processes(error_sums(truth + rank, truth)).means(), over_processes(board).rows()]))
-dist.destroy_process_group()
-"""
-
-
-def test_processes_add_up(tmp_path: Path) -> None:
-    """On both of two processes: the total of both, also where one has seen what the other has not."""
-    command = [sys.executable, "-c", PROCESS]
-    started = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / "store")], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    answers = [json.loads(process.communicate(timeout=60)[0]) for process in started]
-    assert answers[0] == answers[1]
-    sums, rows = answers[0]
-    assert sums["pixels"] == 32 and sums["mae"] == 0.5 and sums["rmse"] == pytest.approx(0.5**0.5)
-    assert {row["method"]: (row["mae"], row["pictures"]) for row in rows} == {"both": (2, 2), "only one": (5, 1)}
-
-
-def test_a_process_alone_has_all() -> None:
-    sums = error_sums(*random_pair())
-    assert over_processes(sums) is sums

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from focalsweep import Camera, DepthGrid, FocalStack, coc_px
 from focalsweep.baselines.protocol import FrameCountError
-from focalsweep.evaluation import robustness
+from focalsweep.evaluation import robustness, shares
 from focalsweep.evaluation.robustness import (
     CLEAN,
     FACTORS,
@@ -152,7 +152,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(readers: dict[str, Callable[[Sample], Tensor]], *factors: str) -> dict[str, Any]:
     said: list[str] = []
     result = evaluate_robustness(readers, "", CPU, said.append, 1.0, factors or tuple(FACTORS))
-    assert len(said) == len(factors or FACTORS)
+    assert said[-1] == f"{len(said)} of {len(said)}"
     return result
 
 
@@ -172,6 +172,22 @@ def test_every_level_has_a_row_and_the_same_scenes(tiny: None) -> None:
         assert row["pixels"] == 2 * 16 * 16
     assert all(torch.equal(depth, depths[0]) for depth in depths)
     assert sorted(set(frames)) == [2, 3, 5]
+
+
+def test_processes_have_every_level_once_between_them(tiny: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+
+    def remember(sample: Sample) -> Tensor:
+        stack = sample.stack.as_batch()
+        seen.append(stack.images.numpy().tobytes() + torch.as_tensor(stack.camera.f_number).numpy().tobytes())
+        return sample.depth
+
+    run({"a": remember})
+    alone, seen = seen, []
+    for rank in range(3):
+        monkeypatch.setattr(shares, "share_of_process", lambda items, rank=rank: items[rank::3])
+        run({"a": remember})
+    assert sorted(seen) == sorted(alone)
 
 
 def test_each_factor_does_its_own_harm(tiny: None) -> None:
