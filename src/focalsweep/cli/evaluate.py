@@ -16,7 +16,7 @@ import torch.distributed
 
 from focalsweep.cli.methods import method_of
 from focalsweep.cli.runs import methods_of_runs
-from focalsweep.evaluation import generated, real, robustness, runtime, stacks
+from focalsweep.evaluation import error_bars, generated, real, robustness, runtime, stacks
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.seeds import over_seeds
 
@@ -32,7 +32,13 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "nyu": stacks.evaluate_nyu,
     "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
 }
-OTHERS: dict[str, tuple[str, ...]] = {"runtime": runtime.NAMES, "real": real.NAMES}
+OTHERS: dict[str, tuple[str, ...]] = {
+    "confidence": error_bars.NAMES,
+    "runtime": runtime.NAMES,
+    "real": real.NAMES,
+}
+"""Those of methods that `estimate_depth` knows by name, and which they take by default."""
+ALONE = ("runtime", "real")
 METHODS = ("argmin", "argmin-paper", "sweep")
 
 
@@ -45,7 +51,7 @@ def processes(protocol: str) -> Iterator[bool]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield True
         return
-    if protocol in OTHERS:
+    if protocol in ALONE:
         raise ValueError(f"{protocol} cannot be shared among processes: start it without torchrun")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
@@ -87,6 +93,9 @@ def run_protocol(
         names = list(OTHERS[protocol]) if methods is None else methods
         if protocol == "runtime":
             result = runtime.evaluate_runtime(names, device, say, share)
+        elif protocol == "confidence":
+            with torch.no_grad():
+                result = error_bars.evaluate_confidence(names, data, str(textures or ""), device, say, share)
         else:
             assert data is not None
             result = real.evaluate_real(names, data, pictures, device, say, share)
@@ -113,7 +122,7 @@ def run_protocol(
     return {**describe(device, generated.SEED), **about, **result}
 
 
-SAME = ("protocol", "quick", "seed", "pictures", "stacks", "textures", "light", "psf")
+SAME = ("protocol", "quick", "seed", "pictures", "stacks", "data", "textures", "light", "psf")
 """What two results must agree in to be one."""
 
 
@@ -145,7 +154,7 @@ def join_result(result: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
         key: result[key] + other.get(key, []) for key in ("rows", "by_depth", "rows_of_runs") if key in result
     }
     merged: dict[str, Any] = {
-        key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups") if key in result
+        key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups", "curves") if key in result
     }
     return {**result, **lists, **merged, "joined": [*result.get("joined", []), *other.get("joined", []), about]}
 

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from focalsweep.results.result import Array
     from focalsweep.types import FocalStack
 
-KINDS = ("stack-size", "depth", "robustness", "costs", "neighbours", "offsets")
+KINDS = ("stack-size", "depth", "robustness", "confidence", "costs", "neighbours", "offsets")
 
 
 def figure(
     kind: Annotated[
         str,
         typer.Argument(
-            help="stack-size, depth (error against it) or robustness of a result file; costs (over depth at pixels) or "
-            "neighbours (with and without) of a stack; offsets of a PaperNet on a stack."
+            help="stack-size, depth (error against it), robustness or confidence of a result file; costs (over depth "
+            "at pixels) or neighbours (with and without) of a stack; offsets of a PaperNet on a stack."
         ),
     ],
     source: Annotated[
@@ -46,6 +46,7 @@ def figure(
     Example: focalsweep figure costs demo -o costs.png --pixel 120,80
     """
     from focalsweep.evaluation import plots
+    from focalsweep.evaluation.error_bars import plot_confidence
     from focalsweep.evaluation.robustness import write_plots
 
     if kind not in KINDS:
@@ -53,8 +54,9 @@ def figure(
     if kind == "robustness":
         print(*write_plots(_read_result(source), output))
         return
-    if kind in ("stack-size", "depth"):
-        png = (plots.plot_depth if kind == "depth" else plots.plot_stack_size)(_read_result(source))
+    of_results = {"stack-size": plots.plot_stack_size, "depth": plots.plot_depth, "confidence": plot_confidence}
+    if kind in of_results:
+        png = of_results[kind](_read_result(source))
     else:
         stack, truth = _read_stack(source)
         pixels = _read_pixels(pixel or [])

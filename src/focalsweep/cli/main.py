@@ -87,8 +87,8 @@ def evaluate(
     protocol: Annotated[
         str,
         typer.Argument(
-            help="generator, stack-size, cameras, robustness, runtime; with --data defocusnet, focus-split, nyu, "
-            "nyu-trained, real."
+            help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
+            "focus-split, nyu, nyu-trained, real."
         ),
     ],
     methods: Annotated[

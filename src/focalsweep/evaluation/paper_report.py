@@ -39,6 +39,7 @@ PENDING = {
     "runtime-cpu": "evaluate runtime --device cpu",
     "runtime-h200": "evaluate runtime --device cuda",
     "real-methods": "evaluate real --data STACKS",
+    "confidence": "evaluate confidence --data BENCHMARK --methods argmin,sweep,focus_measure,suwajanakorn",
     "robustness": f"evaluate robustness --methods sweep,argmin,focus_measure,suwajanakorn {RUNS} {RIVALS}",
 }
 """Result files by name, and the command that makes each, less `focalsweep` and `-o benchmarks/results/NAME.json`."""
@@ -48,6 +49,7 @@ FIGURES = {
     "neighbours": "figure neighbours demo",
     "offsets": "figure offsets demo",
     "stack_size": "figure stack-size benchmarks/results/stack-size.json",
+    "confidence": "figure confidence benchmarks/results/confidence.json",
     "error_by_depth": "figure depth benchmarks/results/defocusnet.json",
     "error_by_depth_nyu": "figure depth benchmarks/results/nyu.json",
     **{f"robustness_{factor}": "figure robustness benchmarks/results/robustness.json" for factor in FACTORS},

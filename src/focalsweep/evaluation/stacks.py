@@ -45,7 +45,7 @@ def evaluate_defocusnet(
     """
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
-    items = _some(_test_stacks(folder), share)
+    items = some(held_out_stacks(folder), share)
     for item in in_turn(items, say, 10):
         for scale, board in boards.items():
             depth = item.depth * scale
@@ -74,7 +74,7 @@ def evaluate_focus_split(
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
-    items = _some(_test_stacks(folder), share)
+    items = some(held_out_stacks(folder), share)
     for item in in_turn(items, say, 10):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
     return {
@@ -106,7 +106,7 @@ def evaluate_nyu(
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
-    items = _some(Nyu(folder, setup=setup, device=device, cache=cache), share)
+    items = some(Nyu(folder, setup=setup, device=device, cache=cache), share)
     for item in in_turn(items, say, 10):
         displayed = setup.light == "display"
         _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
@@ -126,12 +126,12 @@ def evaluate_nyu(
     }
 
 
-def _test_stacks(folder: Path) -> Sequence[Item]:
+def held_out_stacks(folder: Path) -> Sequence[Item]:
     """The rendered benchmark has a folder for them; the original's are the last fifth."""
     return DefocusNet(folder / "test") if (folder / "test").is_dir() else DefocusNet(folder, "test")
 
 
-def _some(items: Sequence[Item], share: float) -> Sequence[Item]:
+def some(items: Sequence[Item], share: float) -> Sequence[Item]:
     """Every n-th of them, so that a share is spread over all."""
     return items[:: max(1, round(1 / share))]
 

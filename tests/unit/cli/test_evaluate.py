@@ -221,16 +221,41 @@ def test_rivals_are_methods_too() -> None:
         method_of("magic", torch.device("cpu"))
 
 
-def test_processes_share_a_dataset_and_agree_with_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_folders: list[Path]
-) -> None:
+@pytest.fixture
+def benchmark_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "benchmark" / "test"
     folder.mkdir(parents=True)
     for stack in range(3):
         for frame in range(5):
             tifffile.imwrite(folder / f"{stack:06d}_{frame:02d}All.tif", codes(stack, frame), photometric="rgb")
         write_exr(folder / f"{stack:06d}Dpt.exr", true_depth(stack))
-    common = ["focus-split", "--data", str(folder.parent), "--methods", "argmin", "--run", f"mine={run_folders[0]}"]
+    return folder.parent
+
+
+def test_confidence_on_a_dataset(benchmark_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path, picture = tmp_path / "confidence.json", tmp_path / "confidence.png"
+    given: list[Any] = ["confidence", "--data", benchmark_folder, "--methods", "argmin,focus_measure", "-o", path]
+    assert evaluate(monkeypatch, *given) == 0
+    result = json.loads(path.read_text())
+    assert result["stacks"] == 3 and result["data"] == "benchmark"
+    known = sum(((depth > 0) & (depth < 3)).sum() for depth in map(true_depth, range(3)))
+    for row in result["rows"]:
+        assert row["pixels"] == known and 0 <= row["within_1_std"] <= row["within_2_std"] <= 1
+        assert math.isfinite(row["ause_share"]) and math.isfinite(row["rms_z"])
+    assert "within 1 std" in path.with_suffix(".md").read_text()
+    given[4], given[-1] = "suwajanakorn", tmp_path / "joined.json"
+    assert evaluate(monkeypatch, *given, "--join", path) == 0
+    assert set(json.loads(given[-1].read_text())["curves"]) == {"argmin", "focus_measure", "suwajanakorn"}
+    monkeypatch.setattr(sys, "argv", ["focalsweep", "figure", "confidence", str(path), "-o", str(picture)])
+    with pytest.raises(SystemExit):
+        command_line.main()
+    assert picture.stat().st_size > 5000
+
+
+def test_processes_share_a_dataset_and_agree_with_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_folders: list[Path], benchmark_folder: Path
+) -> None:
+    common = ["focus-split", "--data", str(benchmark_folder), "--methods", "argmin", "--run", f"mine={run_folders[0]}"]
     assert evaluate(monkeypatch, *common, "-o", tmp_path / "one.json") == 0
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, "-m", "focalsweep.cli.main", "--", "evaluate", *common, "-o", str(tmp_path / "two.json")]
