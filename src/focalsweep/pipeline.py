@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from focalsweep import baselines
+from focalsweep.model.smoothing import smooth_by_trust
 from focalsweep.model.sweepnet import STRIDE, SweepNet, prediction_from_positions
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
@@ -41,6 +42,7 @@ from focalsweep.validation import as_setting
 Method = Callable[..., DepthPrediction]
 
 COST = ReblurCost()
+BURNT_OUT = 0.9  # of full light; exposures that were matched leave white a little below it
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
@@ -115,7 +117,7 @@ def _read_tiles(
         del volume, piece  # before the next tile is swept
         if progress:
             progress((number + 1) / len(tiles))
-    return answer
+    return made_whole(stack.images, frames, answer)
 
 
 def _begin(stage: str, progress: Progress | None, share: float) -> None:
@@ -147,14 +149,15 @@ def _read_at_once(stack: FocalStack, planes: DepthGrid, memory: int | None, prog
         swept, bound = _part_of(progress, 0, SWEEP_SHARE), _left_for_sweep(memory, grey_like, planes)
         volume = cost_volume(in_strongest_colour(stack), planes, COST, memory=bound, progress=swept)
         _begin("network", progress, SWEEP_SHARE)
-        answer = read_volume(network, images, volume, frames)
+        answer = made_whole(images, frames, read_volume(network, images, volume, frames))
         if progress:
             progress(1.0)
         return answer
 
     def run(images: Tensor, coc_px: Tensor, frames: Tensor) -> Tensor:
         grey = project(images, strongest_colour(images)) if images.shape[2] > 1 else images
-        return read_volume(network, images, sweep_at_once(COST, plan, grey, coc_px), frames)
+        answer = read_volume(network, images, sweep_at_once(COST, plan, grey, coc_px), frames)
+        return made_whole(images, frames, answer)
 
     key = ("sweepnet", plan.grid.height, plan.grid.width, planes.count)
     answer = graphs.SWEEPS.run(key, run, images, plan.padded_coc_px, frames)
@@ -174,6 +177,24 @@ def read_volume(
     picture = linear_to_srgb(pick_frames(images, frames, lowest)).expand(-1, 3, -1, -1) - 0.5
     output = network(picture, volume, lowest)
     return torch.stack([output.position, output.scale], 1)
+
+
+def made_whole(
+    images: Tensor,  # B F C H W
+    frames: Tensor,  # B D: the sharpest at each plane
+    answer: Tensor,  # B 2 H W
+) -> Tensor:  # B 2 H W
+    """The positions where the network is unsure taken from around them, along the edges of the picture.
+
+    Pixels that are burnt out in all frames say nothing of blur, and their surroundings mislead: they count for less.
+    """
+    position, scale = answer.float().unbind(1)
+    last = frames.shape[1] - 1
+    plane = (position * last).round().long().clamp(0, last)
+    picture = linear_to_srgb(pick_frames(images, frames, plane)).expand(-1, 3, -1, -1)
+    burnt_out = images.amax(2).amin(1) > BURNT_OUT
+    position = smooth_by_trust(position, scale.where(~burnt_out, 10 * scale), picture).clamp(0, 1)
+    return torch.stack([position, scale], 1)
 
 
 def _tile_px(size: tuple[int, int], plane_count: int, memory: int | None) -> int:

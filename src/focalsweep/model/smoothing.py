@@ -1,0 +1,131 @@
+"""A map of depth made whole: what the network is sure of stays, what it only guessed follows its surroundings.
+
+The network tells with every pixel how far it may be off. Where that is a lot (a plain wall, a burnt-out sky) its guess
+is worth less than what its neighbours know, unless an edge of the picture lies between. With positions p and their
+scales b, the answer x has the least of
+
+    sum_i w_i (x_i - p_i)^2  +  STRENGTH sum_ij v_ij (x_i - x_j)^2,
+    w = (b_0 / b)^3,  v = exp(-|colour_i - colour_j| / COLOUR_SIGMA)
+
+over pixels i and their neighbours j, b_0 being the geometric mean of b. It is found coarse to fine: each level starts
+from the one before, brought up along the edges of the picture, and takes a few steps of Chebyshev's iteration.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+STRENGTH = 4.0  # at a pixel of the usual scale it reaches 2 px, at one of ten times that scale 60
+COLOUR_SIGMA = 0.015  # of sRGB values in 0..1, the channel that differs most
+LEAK = 1e-3  # across the strongest edge
+STEPS = 8  # on each level
+SLOWEST = 0.05  # the least eigenvalue that they are made for
+COARSEST_PX = 8
+
+
+def smooth_by_trust(
+    position: Tensor,  # B H W
+    scale: Tensor,  # B H W, positive
+    picture: Tensor,  # B 3 H W, sRGB
+) -> Tensor:  # B H W
+    """The positions, each followed as far as its scale says; the picture tells where surfaces end."""
+    position, scale, picture = position[:, None].float(), scale[:, None].float(), picture.float()
+    trust = (scale.log().mean((-2, -1), keepdim=True).exp() / scale) ** 3
+    levels = [(trust, position, picture)]
+    while min(levels[-1][1].shape[-2:]) > 2 * COARSEST_PX:
+        trust, position, picture = levels[-1]
+        total = _halved(trust)
+        levels.append((total, _halved(trust * position) / total, _halved(picture)))
+    answer = levels[-1][1]
+    for number in range(len(levels) - 1, -1, -1):
+        trust, position, picture = levels[number]
+        trust = trust * 4**number  # of all the pixels that are one here
+        if number + 1 < len(levels):
+            answer = _brought_up(answer, levels[number + 1][2], picture)
+            answer = (trust * position + STRENGTH * answer) / (trust + STRENGTH)
+        answer = _relaxed(answer, position, trust, STRENGTH * _ties(picture, -1), STRENGTH * _ties(picture, -2))
+    return answer[:, 0]
+
+
+def _halved(maps: Tensor) -> Tensor:
+    """Means of 2 x 2; an odd border counts twice."""
+    height, width = maps.shape[-2:]
+    return functional.avg_pool2d(functional.pad(maps, (0, width % 2, 0, height % 2), mode="replicate"), 2)
+
+
+def _ties(picture: Tensor, dim: int) -> Tensor:
+    """How much neighbours along an axis belong together, 0..1: B 1, one less along the axis."""
+    return torch.exp(picture.diff(dim=dim).abs().amax(1, keepdim=True) / -COLOUR_SIGMA) + LEAK
+
+
+def _brought_up(coarse: Tensor, coarse_picture: Tensor, picture: Tensor) -> Tensor:
+    """Twice the size: of the four coarse pixels around each fine one, those of its colour."""
+    height, width = picture.shape[-2:]
+    maps = functional.pad(torch.cat([coarse, coarse_picture], 1), (1, 1, 1, 1), mode="replicate")
+    total = weights = torch.zeros_like(picture[:, :1])
+    for row, row_weight in ((_own(maps, -2), 0.75), (_beside(maps, -2), 0.25)):
+        for both, weight in ((_own(row, -1), 0.75), (_beside(row, -1), 0.25)):
+            both = both[..., :height, :width]
+            likeness = torch.exp((both[:, 1:] - picture).abs().amax(1, keepdim=True) / -COLOUR_SIGMA) + LEAK
+            weights = weights + row_weight * weight * likeness
+            total = total + row_weight * weight * likeness * both[:, :1]
+    return total / weights
+
+
+def _own(maps: Tensor, dim: int) -> Tensor:
+    """Along an axis with a border of one, the pixel that each of the twice as many fine ones lies in."""
+    inner = maps.narrow(dim, 1, maps.shape[dim] - 2)
+    return _in_turn(inner, inner, dim)
+
+
+def _beside(maps: Tensor, dim: int) -> Tensor:
+    """And the one that it lies next to: the one before for the first half, the one after for the second."""
+    size = maps.shape[dim] - 2
+    return _in_turn(maps.narrow(dim, 0, size), maps.narrow(dim, 2, size), dim)
+
+
+def _in_turn(first: Tensor, second: Tensor, dim: int) -> Tensor:
+    dim %= first.ndim
+    return torch.stack([first, second], dim + 1).flatten(dim, dim + 1)
+
+
+def _relaxed(answer: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    """Chebyshev's steps towards the least sum: their lengths are known beforehand, so that no step waits for a sum.
+
+    Scaled by its diagonal the matrix has no eigenvalue above 2; of those below SLOWEST the coarser levels take care.
+    """
+    if answer.is_cuda:
+        from focalsweep.model.smoothing_kernel import step
+    else:
+        step = _step
+    middle, radius = (2 + SLOWEST) / 2, (2 - SLOWEST) / 2
+    ratio = radius / middle
+    before, answer = answer, step(answer, answer, position, trust, across, down, 0.0, 1 / middle)
+    for _ in range(STEPS - 1):
+        last, ratio = ratio, 1 / (2 * middle / radius - ratio)
+        before, answer = answer, step(answer, before, position, trust, across, down, last * ratio, 2 * ratio / radius)
+    return answer
+
+
+def _step(
+    answer: Tensor,  # B 1 H W, as all but the ties
+    before: Tensor,
+    position: Tensor,
+    trust: Tensor,
+    across: Tensor,  # B 1 H W-1
+    down: Tensor,  # B 1 H-1 W
+    momentum: float,
+    gain: float,
+) -> Tensor:  # B 1 H W
+    """On by a share of the way from the answer before, and towards where its own position and its neighbours pull."""
+    pull, diagonal = trust * (position - answer), trust.clone()
+    for ties, dim in ((across, -1), (down, -2)):
+        size = ties.shape[dim]
+        flow = ties * answer.diff(dim=dim)
+        pull.narrow(dim, 0, size).add_(flow)
+        pull.narrow(dim, 1, size).sub_(flow)
+        diagonal.narrow(dim, 0, size).add_(ties)
+        diagonal.narrow(dim, 1, size).add_(ties)
+    return answer + momentum * (answer - before) + gain * pull / diagonal
