@@ -13,6 +13,9 @@ from the one before, brought up along the edges of the picture, and takes a few 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -32,21 +35,47 @@ def smooth_by_trust(
 ) -> Tensor:  # B H W
     """The positions, each followed as far as its scale says; the picture tells where surfaces end."""
     position, scale, picture = position[:, None].float(), scale[:, None].float(), picture.float()
+    coarser, started, step = _ways(on_gpu=position.is_cuda)
     trust = (scale.log().mean((-2, -1), keepdim=True).exp() / scale) ** 3
     levels = [(trust, position, picture)]
     while min(levels[-1][1].shape[-2:]) > 2 * COARSEST_PX:
-        trust, position, picture = levels[-1]
-        total = _halved(trust)
-        levels.append((total, _halved(trust * position) / total, _halved(picture)))
-    answer = levels[-1][1]
+        levels.append(coarser(*levels[-1]))
+    answer: Tensor | None = None
     for number in range(len(levels) - 1, -1, -1):
         trust, position, picture = levels[number]
-        trust = trust * 4**number  # of all the pixels that are one here
-        if number + 1 < len(levels):
-            answer = _brought_up(answer, levels[number + 1][2], picture)
-            answer = (trust * position + STRENGTH * answer) / (trust + STRENGTH)
-        answer = _relaxed(answer, position, trust, STRENGTH * _ties(picture, -1), STRENGTH * _ties(picture, -2))
+        coarse = None if answer is None else (answer, levels[number + 1][2])
+        answer, across, down = started(coarse, trust, position, picture)
+        answer = _relaxed(step, answer, position, trust, across, down)
+    assert answer is not None
     return answer[:, 0]
+
+
+def _ways(on_gpu: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """What a level is made of, `_coarser`, `_started` and `_step`: here, or one kernel each on a GPU."""
+    if not on_gpu:
+        return _coarser, _started, _step
+    from focalsweep.model import smoothing_kernel
+
+    return smoothing_kernel.coarser, smoothing_kernel.started, smoothing_kernel.step
+
+
+def _coarser(trust: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Half the size: the trust of four pixels together, their position by trust, their mean colour."""
+    total = _halved(trust)
+    return 4 * total, _halved(trust * position) / total, _halved(picture)
+
+
+def _started(
+    coarse: tuple[Tensor, Tensor] | None,  # answer and picture of the level before
+    trust: Tensor,
+    position: Tensor,
+    picture: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a level begins with: its answer so far, and the ties across and down."""
+    answer = position
+    if coarse is not None:
+        answer = (trust * position + STRENGTH * _brought_up(*coarse, picture)) / (trust + STRENGTH)
+    return answer, STRENGTH * _ties(picture, -1), STRENGTH * _ties(picture, -2)
 
 
 def _halved(maps: Tensor) -> Tensor:
@@ -91,15 +120,13 @@ def _in_turn(first: Tensor, second: Tensor, dim: int) -> Tensor:
     return torch.stack([first, second], dim + 1).flatten(dim, dim + 1)
 
 
-def _relaxed(answer: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor) -> Tensor:
+def _relaxed(
+    step: Callable[..., Tensor], answer: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor
+) -> Tensor:
     """Chebyshev's steps towards the least sum: their lengths are known beforehand, so that no step waits for a sum.
 
     Scaled by its diagonal the matrix has no eigenvalue above 2; of those below SLOWEST the coarser levels take care.
     """
-    if answer.is_cuda:
-        from focalsweep.model.smoothing_kernel import step
-    else:
-        step = _step
     middle, radius = (2 + SLOWEST) / 2, (2 - SLOWEST) / 2
     ratio = radius / middle
     before, answer = answer, step(answer, answer, position, trust, across, down, 0.0, 1 / middle)

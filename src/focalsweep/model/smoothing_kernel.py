@@ -1,4 +1,7 @@
-"""A step of smoothing by trust on a GPU (Triton): `smoothing._step` is its plain twin."""
+"""Smoothing by trust on a GPU (Triton): `coarser`, `started` and `step` have their plain twins in `smoothing`.
+
+The maps are small: what costs is the number of kernels, about two microseconds each in a recorded graph.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,91 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from focalsweep.model.smoothing import COLOUR_SIGMA, LEAK, STRENGTH
+
 BLOCK = 256  # pixels a program
+
+
+@triton.jit
+def _coarser(
+    trust, position, picture, trust_out, position_out, picture_out, pixels, height, width, rows, columns,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = pixel < pixels
+    line = pixel // columns
+    column = pixel - line * columns
+    number = line // rows
+    row = line - number * rows
+    area, small = tl.cast(height, tl.int64) * width, tl.cast(rows, tl.int64) * columns
+    total = tl.zeros([BLOCK], tl.float32)
+    pulled, red, green, blue = total, total, total, total
+    for corner in tl.static_range(4):
+        y = tl.minimum(2 * row + corner // 2, height - 1)  # an odd border counts twice
+        x = tl.minimum(2 * column + corner % 2, width - 1)
+        at = number * area + y * width + x
+        weight = tl.load(trust + at, mask=inside, other=1.0)
+        total += weight
+        pulled += weight * tl.load(position + at, mask=inside, other=0.0)
+        at += 2 * number * area
+        red += 0.25 * tl.load(picture + at, mask=inside, other=0.0)
+        green += 0.25 * tl.load(picture + at + area, mask=inside, other=0.0)
+        blue += 0.25 * tl.load(picture + at + 2 * area, mask=inside, other=0.0)
+    tl.store(trust_out + pixel, total, mask=inside)
+    tl.store(position_out + pixel, pulled / total, mask=inside)
+    at = pixel + 2 * number * small
+    tl.store(picture_out + at, red, mask=inside)
+    tl.store(picture_out + at + small, green, mask=inside)
+    tl.store(picture_out + at + 2 * small, blue, mask=inside)
+
+
+@triton.jit
+def _likeness(picture, at, area, red, green, blue, mask, SIGMA: tl.constexpr, LEAK: tl.constexpr):
+    """How much the pixel at `at` belongs to one of that colour, 0..1."""
+    far = tl.abs(tl.load(picture + at, mask=mask, other=0.0) - red)
+    far = tl.maximum(far, tl.abs(tl.load(picture + at + area, mask=mask, other=0.0) - green))
+    far = tl.maximum(far, tl.abs(tl.load(picture + at + 2 * area, mask=mask, other=0.0) - blue))
+    return tl.exp(far / -SIGMA) + LEAK
+
+
+@triton.jit
+def _started(
+    coarse, coarse_picture, trust, position, picture, answer, across, down, pixels, height, width, rows, columns,
+    FIRST: tl.constexpr, STRENGTH: tl.constexpr, SIGMA: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = pixel < pixels
+    line = pixel // width
+    column = pixel - line * width
+    number = line // height
+    row = line - number * height
+    area = tl.cast(height, tl.int64) * width
+    at = pixel + 2 * number * area
+    red = tl.load(picture + at, mask=inside, other=0.0)
+    green = tl.load(picture + at + area, mask=inside, other=0.0)
+    blue = tl.load(picture + at + 2 * area, mask=inside, other=0.0)
+    right, below = inside & (column + 1 < width), inside & (row + 1 < height)
+    tie = _likeness(picture, at + 1, area, red, green, blue, right, SIGMA, LEAK)
+    tl.store(across + pixel - line, STRENGTH * tie, mask=right)
+    tie = _likeness(picture, at + width, area, red, green, blue, below, SIGMA, LEAK)
+    tl.store(down + pixel - number * width, STRENGTH * tie, mask=below)
+    if not FIRST:
+        small = tl.cast(rows, tl.int64) * columns
+        weights = tl.zeros([BLOCK], tl.float32)
+        total = weights
+        for corner in tl.static_range(4):
+            # The coarse pixel that this one lies in, and those that it lies next to.
+            y = row // 2 + (corner // 2) * (2 * (row % 2) - 1)
+            x = column // 2 + (corner % 2) * (2 * (column % 2) - 1)
+            y, x = tl.minimum(tl.maximum(y, 0), rows - 1), tl.minimum(tl.maximum(x, 0), columns - 1)
+            there = number * small + y * columns + x
+            share = (0.75 - 0.5 * (corner // 2)) * (0.75 - 0.5 * (corner % 2))
+            like = _likeness(coarse_picture, there + 2 * number * small, small, red, green, blue, inside, SIGMA, LEAK)
+            weights += share * like
+            total += share * like * tl.load(coarse + there, mask=inside, other=0.0)
+        weight = tl.load(trust + pixel, mask=inside, other=1.0)
+        pulled = weight * tl.load(position + pixel, mask=inside, other=0.0) + STRENGTH * total / weights
+        tl.store(answer + pixel, pulled / (weight + STRENGTH), mask=inside)
 
 
 @triton.jit
@@ -40,6 +127,36 @@ def _step(
     weight += tie
     moved = momentum * (own - tl.load(before + pixel, mask=inside, other=0.0))
     tl.store(out + pixel, own + moved + gain * pull / weight, mask=inside)
+
+
+def coarser(trust: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """As `smoothing._coarser`."""
+    maps = [x.contiguous() for x in (trust, position, picture)]
+    batch, _, height, width = trust.shape
+    rows, columns = (height + 1) // 2, (width + 1) // 2
+    total, mean, colours = (x.new_empty((batch, x.shape[1], rows, columns)) for x in maps)
+    sizes = (total.numel(), height, width, rows, columns)
+    with torch.cuda.device_of(trust):
+        _coarser[(triton.cdiv(sizes[0], BLOCK),)](*maps, total, mean, colours, *sizes, BLOCK=BLOCK)
+    return total, mean, colours
+
+
+def started(
+    coarse: tuple[Tensor, Tensor] | None, trust: Tensor, position: Tensor, picture: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `smoothing._started`."""
+    trust, position, picture = (x.contiguous() for x in (trust, position, picture))
+    batch, _, height, width = trust.shape
+    before = (position, picture) if coarse is None else (coarse[0].contiguous(), coarse[1].contiguous())
+    answer = position if coarse is None else torch.empty_like(position)
+    across, down = trust.new_empty((batch, 1, height, width - 1)), trust.new_empty((batch, 1, height - 1, width))
+    sizes = (trust.numel(), height, width, *before[0].shape[-2:])
+    settings = {"STRENGTH": STRENGTH, "SIGMA": COLOUR_SIGMA, "LEAK": LEAK, "BLOCK": BLOCK}
+    with torch.cuda.device_of(trust):
+        _started[(triton.cdiv(sizes[0], BLOCK),)](
+            *before, trust, position, picture, answer, across, down, *sizes, FIRST=coarse is None, **settings
+        )
+    return answer, across, down
 
 
 def step(
