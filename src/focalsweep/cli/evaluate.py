@@ -149,7 +149,7 @@ def join_result(result: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     twice = set(methods) & {row["method"] for row in result["rows"]}
     if twice:
         raise ValueError(f"{name} has {sorted(twice)[0]} too: leave it out of --methods and --run, or do not join")
-    about = {key: other.get(key) for key in ("file", "machine", "versions", "commit")} | {"methods": methods}
+    about = {key: other.get(key) for key in ("file", "machine", "versions", "weights", "commit")} | {"methods": methods}
     lists: dict[str, Any] = {
         key: result[key] + other.get(key, []) for key in ("rows", "by_depth", "rows_of_runs") if key in result
     }

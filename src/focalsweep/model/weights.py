@@ -52,9 +52,10 @@ class Weights:
 WEIGHTS = {
     "sweepnet": Weights(
         file="sweepnet.safetensors",
-        sha256="9d83fc378573411f45ff5e40b454a97b0d938c8dde0f26ac2f3dc4524b5c76a5",
+        sha256="5bb30aab5ccc48d09a1d72db129d8db2fe687b5469e94651cbdf408a433be5d8",
         recipe="focalsweep train configs/sweepnet.toml --time-limit 6.5 --textures TEXTURES, 3136 steps, then "
-        "configs/sweepnet-refine.toml --time-limit 8 from its weights, 4064 steps, on one H200",
+        "configs/sweepnet-refine.toml three times, each from the weights before, with --time-limit 8, 6.5 and 5, 4064, "
+        "2572 and 1710 steps, on one H200; benchmarks/ship_sweepnet.py of the last two",
         licence="MIT",
         attribution=SCANNED_OBJECTS,
         results={"generator_abs_rel": 0.0338, "generator_abs_rel_5_frames": 0.0250, "cameras_mean_abs_rel": 0.0140},
