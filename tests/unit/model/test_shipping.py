@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks import ship_sweepnet
 from safetensors.torch import load_file
 
-from benchmarks import ship_sweepnet
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.model.weights import fill
 from focalsweep.training.checkpoint import Checkpoint, write_checkpoint
