@@ -94,8 +94,8 @@ def evaluate(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled; rivals, "
-            "such as focus_measure. By default those that the protocol is about."
+            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled; flat; "
+            "rivals, such as focus_measure. By default those that the protocol is about."
         ),
     ] = None,
     run: Annotated[

@@ -21,7 +21,10 @@ from focalsweep.training.rivals import Objective
 from focalsweep.types import DepthGrid, FocalStack
 
 FIXED_PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
-NAMES = ("argmin", "argmin-fixed", "argmin-sampled", "argmin-paper", "sweep", "sweep-fixed", "sweep-sampled", "paper")
+NAMES = (
+    "flat", "argmin", "argmin-fixed", "argmin-sampled", "argmin-paper",
+    "sweep", "sweep-fixed", "sweep-sampled", "paper",
+)  # fmt: skip
 
 
 def method_of(name: str, device: torch.device) -> Method:
@@ -31,13 +34,16 @@ def method_of(name: str, device: torch.device) -> Method:
     range that datasets state, 0.1 to 3 m, in equal steps of inverse depth; "-sampled" knows that pictures were blurred
     by kernels sampled on the pixels (`Sampled(Disk())`), as NYU's are, and not by a lens. "argmin-paper" is the lowest
     of the paper's cost, on the paper's planes, "paper" what its network (as packed) makes of it. Rivals go by the names
-    of `baselines.METHODS`.
+    of `baselines.METHODS`. "flat" sees nothing: a wall in the middle of the focus distances, and after rescaling one
+    at the right distance.
     """
     if name in baselines.METHODS:
         return Method(lambda sample: _rival(sample, name), in_sight, displayed=name != "suwajanakorn")
     if name not in NAMES:
         names = ", ".join((*NAMES, *baselines.METHODS))
         raise ValueError(f"no method is called {name!r}: it is one of {names}")
+    if name == "flat":
+        return Method(_flat, in_sight)
     if name == "argmin-paper":
         return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
     if name == "paper":
@@ -91,6 +97,12 @@ def _fixed(_: FocalStack) -> DepthGrid:
 
 def _rival(sample: Sample, name: str) -> Tensor:
     return baselines.METHODS[name](sample.stack.as_batch(), sample.planes).depth
+
+
+def _flat(sample: Sample) -> Tensor:
+    stack = sample.stack.as_batch()
+    distance = (1 / (1 / stack.focus_distances).mean(-1)).to(stack.images)
+    return distance[:, None, None].expand(len(distance), *stack.images.shape[-2:])
 
 
 def _lowest(sample: Sample, cost: str | Cost) -> Tensor:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
 from focalsweep.cli.evaluate import ON_GENERATED
-from focalsweep.cli.methods import method_of
+from focalsweep.cli.methods import FIXED_PLANES, method_of
 from focalsweep.cli.runs import methods_of_runs, name_of
 from focalsweep.evaluation import generated
 from focalsweep.evaluation.methods import Method
@@ -219,6 +220,13 @@ def test_rivals_are_methods_too() -> None:
     assert depth.median().item() == pytest.approx(1.3, rel=0.05)
     with pytest.raises(ValueError, match="focus_measure, suwajanakorn, ddff"):
         method_of("magic", torch.device("cpu"))
+
+
+def test_flat_is_a_wall_in_the_middle_of_the_focus_distances() -> None:
+    stack = render_plane("dslr", 1.3, size=8).stack.as_batch()
+    stack = replace(stack, focus_distances=torch.tensor([[0.5, math.inf, 0.5, math.inf, 1.0]]))
+    depth = method_of("flat", torch.device("cpu")).read(Sample(stack, FIXED_PLANES, torch.ones(1, 8, 8)))
+    torch.testing.assert_close(depth, torch.ones(1, 8, 8))
 
 
 @pytest.fixture
