@@ -15,6 +15,7 @@ from pathlib import Path
 NUMBER = 4  # bytes of a float32
 PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
 COARSE_MAPS = 20  # at the working size, while depth is brought to full size
+WHOLE_A_PIXEL = 90  # bytes at the working size while depth is made whole, beside the frames and the network's answer
 LOADED_LATER = 100 * 2**20  # bytes: the network, matplotlib
 # Bytes: buffers of the convolutions and blocks of the allocator. Measured with two threads; more than eight do not
 # count, because the tiles of a bounded run do not keep so many busy.
@@ -84,6 +85,7 @@ class MemoryBound:
         needed = max(
             self._full_size + pixels * self._kept_a_pixel,
             LEAST_WORKSPACE + self._threads + pixels * self._swept_a_pixel,
+            LOADED_LATER + self._threads + pixels * self._whole_a_pixel,
         )
         return math.ceil((self.base + needed) / (1 - SPARE))
 
@@ -91,8 +93,10 @@ class MemoryBound:
     def working_pixels(self) -> float:
         """How many pixels a frame may have at the working size."""
         free = self.total * (1 - SPARE) - self.base
-        swept = free - LEAST_WORKSPACE - self._threads
-        return max(LEAST_PIXELS, min((free - self._full_size) / self._kept_a_pixel, swept / self._swept_a_pixel))
+        at_full_size = (free - self._full_size) / self._kept_a_pixel
+        swept = (free - LEAST_WORKSPACE - self._threads) / self._swept_a_pixel
+        made_whole = (free - LOADED_LATER - self._threads) / self._whole_a_pixel
+        return max(LEAST_PIXELS, min(at_full_size, swept, made_whole))
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""
@@ -116,6 +120,11 @@ class MemoryBound:
     def _swept_a_pixel(self) -> int:
         """The same while the sweep runs: the frames also in one colour, positions, scales and the first results."""
         return NUMBER * (self.frames * self.channels + self._coming_a_pixel)
+
+    @property
+    def _whole_a_pixel(self) -> int:
+        """And when that is done: frames, positions and scales, and what smoothing takes."""
+        return NUMBER * (self.frames * self.channels + 2) + WHOLE_A_PIXEL
 
     @property
     def _coming_a_pixel(self) -> int:

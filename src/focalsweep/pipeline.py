@@ -42,7 +42,6 @@ from focalsweep.validation import as_setting
 Method = Callable[..., DepthPrediction]
 
 COST = ReblurCost()
-BURNT_OUT = 0.9  # of full light; exposures that were matched leave white a little below it
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 GLANCE_PX = 360  # the longer side of the pictures that the range is read from
 NETWORK_TILE_PX = 512
@@ -117,6 +116,7 @@ def _read_tiles(
         del volume, piece  # before the next tile is swept
         if progress:
             progress((number + 1) / len(tiles))
+    del grey, part
     return made_whole(stack.images, frames, answer)
 
 
@@ -184,16 +184,12 @@ def made_whole(
     frames: Tensor,  # B D: the sharpest at each plane
     answer: Tensor,  # B 2 H W
 ) -> Tensor:  # B 2 H W
-    """The positions where the network is unsure taken from around them, along the edges of the picture.
-
-    Pixels that are burnt out in all frames say nothing of blur, and their surroundings mislead: they count for less.
-    """
+    """The positions where the network is unsure taken from around them, along the edges of the picture."""
     position, scale = answer.float().unbind(1)
     last = frames.shape[1] - 1
     plane = (position * last).round().long().clamp(0, last)
     picture = linear_to_srgb(pick_frames(images, frames, plane)).expand(-1, 3, -1, -1)
-    burnt_out = images.amax(2).amin(1) > BURNT_OUT
-    position = smooth_by_trust(position, scale.where(~burnt_out, 10 * scale), picture).clamp(0, 1)
+    position = smooth_by_trust(position, scale, picture).clamp(0, 1)
     return torch.stack([position, scale], 1)
 
 

@@ -17,6 +17,7 @@ from focalsweep.memory import (
     FOR_A_THREAD,
     LEAST_PIXELS,
     LEAST_WORKSPACE,
+    WHOLE_A_PIXEL,
     MemoryBound,
     give_freed_memory_back,
     resident_bytes,
@@ -35,6 +36,25 @@ try:
 finally:
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     print("peak", int(status["VmHWM"].split()[0]) * 1024)
+"""
+# Makes depth of a picture of so many rows of 1000 pixels whole, and prints what that took.
+WHOLE = """
+import sys
+import torch
+from focalsweep.memory import give_freed_memory_back
+from focalsweep.pipeline import made_whole
+def peak():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["VmHWM"].split()[0]) * 1024
+give_freed_memory_back()
+torch.set_num_threads(1)
+rows, frames = int(sys.argv[1]), torch.zeros(1, 8, dtype=torch.long)
+with torch.no_grad():
+    made_whole(torch.rand(1, 2, 3, 64, 64), frames, torch.rand(1, 2, 64, 64) + 0.01)
+    images, answer = torch.rand(1, 2, 3, rows, 1000), torch.rand(1, 2, rows, 1000) + 0.01
+    before = peak()
+    made_whole(images, frames, answer)
+print(peak() - before)
 """
 TWELVE_MEGAPIXELS = MemoryBound(2**31, 350 * 2**20, (3000, 4000), 3, 10)
 
@@ -160,3 +180,16 @@ def test_a_bound_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
     assert note in errors
     least = float(note.split("at least ")[1].split(" GB")[0]) * 1e9
     assert peak < 1.1 * least
+
+
+@LINUX
+def test_making_depth_whole_takes_what_is_counted_for_it() -> None:
+    run = subprocess.run([sys.executable, "-c", WHOLE, "3000"], capture_output=True, text=True, check=True)
+    assert 0.7 * WHOLE_A_PIXEL < int(run.stdout) / 3e6 < 1.05 * WHOLE_A_PIXEL
+
+
+def test_frames_shrink_before_making_depth_whole_breaks_the_bound() -> None:
+    grey = MemoryBound(2**31, 350 * 2**20, (6000, 8000), 1, 10)
+    beside = 100 * 2**20 + grey.base
+    assert grey.working_pixels > LEAST_PIXELS
+    assert grey.working_pixels * (4 * (10 + 2) + WHOLE_A_PIXEL) + beside < grey.total

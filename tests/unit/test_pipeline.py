@@ -25,7 +25,7 @@ def test_result_of_a_rendered_plane() -> None:
     assert np.median(result.depth) == pytest.approx(0.4, rel=0.01)
     assert (result.std > 0).all()
     assert 0 <= result.confidence.min() <= result.confidence.max() <= 1
-    assert np.median(result.confidence) > 0.9
+    assert np.median(result.confidence) > 0.85
     assert result.camera is rendered.stack.camera
     assert result.planes.count == 64
 
@@ -188,3 +188,30 @@ def test_the_cost_curve_outside_of_the_picture() -> None:
     stack = demo_stack().stack
     message = message_of(lambda: pipeline.cost_curve(stack, DepthGrid.around(stack), 288, 0), ValueError)
     assert_one_sentence(message, "row 288", "384 x 288 px")
+
+
+def test_what_the_network_is_unsure_of_follows_its_surroundings() -> None:
+    images = torch.full((1, 2, 3, 40, 40), 0.3)
+    answer = torch.stack([torch.full((1, 40, 40), 0.5), torch.full((1, 40, 40), 0.004)], 1)
+    answer[:, 0, 10:20, 10:20], answer[:, 0, 30, 30] = 0.9, 0.9
+    answer[:, 1, 10:20, 10:20] = 0.2  # told as a guess, unlike the lone pixel
+    whole = pipeline.made_whole(images, torch.zeros(1, 8, dtype=torch.long), answer)
+    assert (whole[:, 0, 10:20, 10:20] - 0.5).abs().max() < 0.02
+    assert whole[0, 0, 30, 30] > 0.52  # a voice among its neighbours
+    torch.testing.assert_close(whole[:, 1], answer[:, 1])
+
+
+def test_positions_stay_among_the_planes() -> None:
+    answer = torch.stack([2 * torch.rand(1, 24, 24) - 0.5, torch.full((1, 24, 24), 0.01)], 1)
+    whole = pipeline.made_whole(torch.rand(1, 2, 1, 24, 24), torch.zeros(1, 8, dtype=torch.long), answer)
+    assert whole[:, 0].min() == 0 and whole[:, 0].max() == 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_a_recorded_run_is_that_of_the_cpu() -> None:
+    whole = demo_stack().stack
+    planes = DepthGrid.around(whole, 64)
+    for moved_px in (0, 7, 14):  # eager, recorded, replayed
+        stack = whole.with_images(whole.images.roll(moved_px, -1))
+        here, there = (estimate_depth(stack.to(device), planes=planes).depth for device in ("cpu", "cuda"))
+        assert np.median(np.abs(there / here - 1)) < 5e-3

@@ -43,7 +43,7 @@ def method_of(name: str, device: torch.device) -> Method:
         names = ", ".join((*NAMES, *baselines.METHODS))
         raise ValueError(f"no method is called {name!r}: it is one of {names}")
     if name == "flat":
-        return Method(_flat, in_sight)
+        return Method(_flat, _fixed)
     if name == "argmin-paper":
         return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
     if name == "paper":

@@ -11,19 +11,19 @@ from typing import Any
 
 import torch
 
-from focalsweep.model.weights import WEIGHTS
+from focalsweep.model.weights import shipped_weights
 
 PACKAGES = ("focalsweep", "torch", "numpy", "scipy", "scikit-image", "triton")
 
 
 def describe(device: torch.device, seed: int) -> dict[str, Any]:
-    """Machine, versions, seed and commit, and which weights were shipped then: the begin of their file's SHA-256."""
+    """Machine, versions, the weights that were shipped then, seed and commit."""
     machine: dict[str, Any] = {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
     if device.type == "cuda":
         machine["gpu"] = torch.cuda.get_device_name(device)
     versions = {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
-    weights = {name: about.sha256[:12] for name, about in WEIGHTS.items()}
-    return {"machine": machine, "versions": versions, "weights": weights, "seed": seed, "commit": _commit()}
+    about = {"machine": machine, "versions": versions, "weights": shipped_weights()}
+    return {**about, "seed": seed, "commit": _commit()}
 
 
 def _cpu_name() -> str:

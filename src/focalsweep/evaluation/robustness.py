@@ -32,7 +32,7 @@ from focalsweep.types import Camera, FocalStack
 from focalsweep.validation import as_setting
 
 STACKS = 40
-BATCH = 10  # a random field over many pictures takes hardly longer than over one
+BATCH = 20  # a random field over many pictures takes hardly longer than over one
 CLEAN = replace(
     DATA, seed=SEED + 3, frames=(5, 5), noise_std=(1e-7, 1e-7), quantised=0.0, jpeg=0.0, distance_error=0.0,
     f_number_error=0.0, odd_aperture=0.0,
@@ -94,14 +94,16 @@ def evaluate_robustness(
 
     A method that reads another number of frames has a row with a note and null in place of figures.
     """
-    stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
-    steps = range(stacks // BATCH)
+    stacks = max(1, round(STACKS * share))
+    batch = min(BATCH, stacks)
+    stacks -= stacks % batch
+    steps = range(stacks // batch)
     config = replace(CLEAN, texture_folder=textures)
 
     @lru_cache(maxsize=1)
     def rendered(varied: GeneratorConfig, shape: str, step: int) -> Sample:
         aperture = aperture_samples(shape, varied.rays) if shape else None
-        return batch_of(varied, step, BATCH, device, aperture)
+        return batch_of(varied, step, batch, device, aperture)
 
     # What happens after the lens happens to one rendering, one step after the other.
     work = [(step, name, FACTORS[name].levels) for step in steps for name in factors if FACTORS[name].flaw]

@@ -26,7 +26,7 @@ from focalsweep.model.papernet import PaperNet
 from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.paper import predict as read_paper
-from focalsweep.pipeline import METHODS, read_volume
+from focalsweep.pipeline import METHODS, made_whole, read_volume
 from focalsweep.sweep.argmin import find_minimum, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.volume import cost_volume
@@ -135,7 +135,7 @@ def _sweep_parts(stack: FocalStack, planes: DepthGrid) -> Parts:
     return Parts(
         lambda: METHODS["sweep"](stack, planes),
         lambda: cost_volume(in_strongest_colour(stack), planes, "reblur"),
-        lambda: read_volume(network, stack.images, volume, frames),
+        lambda: made_whole(stack.images, frames, read_volume(network, stack.images, volume, frames)),
         _count(network),
     )
 

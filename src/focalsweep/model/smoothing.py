@@ -5,15 +5,17 @@ is worth less than what its neighbours know, unless an edge of the picture lies 
 scales b, the answer x has the least of
 
     sum_i w_i (x_i - p_i)^2  +  STRENGTH sum_ij v_ij (x_i - x_j)^2,
-    w = (b_0 / b)^3,  v = exp(-|colour_i - colour_j| / COLOUR_SIGMA)
+    w = (b_0 / b)^3,  v = exp(-max |colour_i - colour_j| / COLOUR_SIGMA) + LEAK
 
-over pixels i and their neighbours j, b_0 being the geometric mean of b. It is found coarse to fine: each level starts
-from the one before, brought up along the edges of the picture, and takes a few steps of Chebyshev's iteration.
+over pixels i and pairs ij of neighbours, b_0 being the geometric mean of b, the largest difference that of the three
+channels. It is found coarse to fine: each level starts from the one before, brought up along the edges of the picture,
+and takes a few steps of Chebyshev's iteration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ LEAK = 1e-3  # across the strongest edge
 STEPS = 8  # on each level
 SLOWEST = 0.05  # the least eigenvalue that they are made for
 COARSEST_PX = 8
+BAND_PX = 256  # rows that are brought up at once: what that takes is most of the memory
 
 
 def smooth_by_trust(
@@ -35,7 +38,8 @@ def smooth_by_trust(
 ) -> Tensor:  # B H W
     """The positions, each followed as far as its scale says; the picture tells where surfaces end."""
     position, scale, picture = position[:, None].float(), scale[:, None].float(), picture.float()
-    coarser, started, step = _ways(on_gpu=position.is_cuda)
+    differentiated = torch.is_grad_enabled() and (position.requires_grad or scale.requires_grad)
+    coarser, started, step = _ways(position.is_cuda and find_spec("triton") is not None and not differentiated)
     trust = (scale.log().mean((-2, -1), keepdim=True).exp() / scale) ** 3
     levels = [(trust, position, picture)]
     while min(levels[-1][1].shape[-2:]) > 2 * COARSEST_PX:
@@ -50,9 +54,9 @@ def smooth_by_trust(
     return answer[:, 0]
 
 
-def _ways(on_gpu: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+def _ways(fused: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """What a level is made of, `_coarser`, `_started` and `_step`: here, or one kernel each on a GPU."""
-    if not on_gpu:
+    if not fused:
         return _coarser, _started, _step
     from focalsweep.model import smoothing_kernel
 
@@ -85,14 +89,23 @@ def _halved(maps: Tensor) -> Tensor:
 
 
 def _ties(picture: Tensor, dim: int) -> Tensor:
-    """How much neighbours along an axis belong together, 0..1: B 1, one less along the axis."""
+    """How much neighbours along an axis belong together, LEAK to 1 + LEAK: B 1, one less along the axis."""
     return torch.exp(picture.diff(dim=dim).abs().amax(1, keepdim=True) / -COLOUR_SIGMA) + LEAK
 
 
 def _brought_up(coarse: Tensor, coarse_picture: Tensor, picture: Tensor) -> Tensor:
     """Twice the size: of the four coarse pixels around each fine one, those of its colour."""
-    height, width = picture.shape[-2:]
     maps = functional.pad(torch.cat([coarse, coarse_picture], 1), (1, 1, 1, 1), mode="replicate")
+    bands = [
+        _band_brought_up(maps[..., row // 2 : (row + BAND_PX) // 2 + 2, :], picture[..., row : row + BAND_PX, :])
+        for row in range(0, picture.shape[-2], BAND_PX)
+    ]
+    return torch.cat(bands, -2)
+
+
+def _band_brought_up(maps: Tensor, picture: Tensor) -> Tensor:
+    """Rows of it, from coarse answers and colours with a border of one."""
+    height, width = picture.shape[-2:]
     total = weights = torch.zeros_like(picture[:, :1])
     for row, row_weight in ((_own(maps, -2), 0.75), (_beside(maps, -2), 0.25)):
         for both, weight in ((_own(row, -1), 0.75), (_beside(row, -1), 0.25)):

@@ -102,6 +102,14 @@ def papernet_about(content: bytes | None = None) -> dict[str, Any]:
     return read_about((FOLDER / PAPERNET).read_bytes() if content is None else content)
 
 
+def shipped_weights() -> dict[str, str]:
+    """The files of weights that are in the package, by the begin of their SHA-256: goes into results."""
+    found = {name: about.sha256[:12] for name, about in WEIGHTS.items()}
+    if (FOLDER / PAPERNET).is_file():
+        found["papernet"] = hashlib.sha256((FOLDER / PAPERNET).read_bytes()).hexdigest()[:12]
+    return found
+
+
 def fill_shipped(network: torch.nn.Module, name: str) -> None:
     """The shipped weights of that name into a network that is to be trained on."""
     if name not in WEIGHTS:

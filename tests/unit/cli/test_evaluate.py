@@ -301,6 +301,7 @@ def test_results_of_one_protocol_join(
     by_method = lambda rows: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))  # noqa: E731
     assert by_method(joined["rows"]) == by_method(at_once["rows"])
     assert [part["methods"] for part in joined["joined"]] == [["argmin"]] and joined["joined"][0]["file"] == "one.json"
+    assert joined["joined"][0]["weights"] == at_once["weights"] != {}
     (tmp_path / "no.json").write_text("[]")
     for path, arguments, words in (
         (one, ("stack-size", "--quick", "--methods", "argmin-fixed"), ("one.json", "protocol", "stack-size")),
