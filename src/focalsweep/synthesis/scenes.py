@@ -41,6 +41,10 @@ class Scenes:
     contrast: Tensor  # B P: 0 is the texture's mean everywhere
     light: Tensor  # B 4: direction towards it, share of ambient light
 
+    def one(self, number: int) -> Scenes:
+        """A batch of that scene alone."""
+        return Scenes(**{field.name: getattr(self, field.name)[number : number + 1] for field in fields(self)})
+
     def to(self, device: torch.device) -> Scenes:
         return Scenes(**{field.name: getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)})
 

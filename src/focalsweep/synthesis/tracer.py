@@ -35,6 +35,11 @@ class Lenses:
     aperture: Tensor  # B, diameter in metres
     inverse_focus: Tensor  # B F, 1/m
 
+    def one(self, number: int) -> Lenses:
+        """A batch of that camera alone."""
+        here = slice(number, number + 1)
+        return Lenses(self.focal_px[here], self.aperture[here], self.inverse_focus[here])
+
     def to(self, device: torch.device) -> Lenses:
         return Lenses(self.focal_px.to(device), self.aperture.to(device), self.inverse_focus.to(device))
 
@@ -66,14 +71,25 @@ def render(
         from focalsweep.synthesis import tracer_kernel
 
         return tracer_kernel.render(scenes, lenses, atlas, sets, choice, size)
-    picture = torch.zeros((*lenses.inverse_focus.shape, 3, *size), device=sets[0].device)
     pixels = choice.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : size[0], : size[1]]
-    for number, one in enumerate(sets):
-        total = torch.zeros_like(picture)
-        for lens_x, lens_y, offset_x, offset_y in one.tolist() if bool((choice == number).any()) else []:
-            origin, direction = _rays(lenses, (lens_x, lens_y), (offset_x, offset_y), size)
-            total += _radiance(scenes, atlas, lenses, origin, direction, *_nearest(scenes, origin, direction))
-        picture = torch.where((pixels == number)[:, :, None], total / len(one), picture)
+    stacks = [
+        _render_one(scenes.one(number), lenses.one(number), atlas, sets, chosen) for number, chosen in enumerate(pixels)
+    ]
+    return torch.stack(stacks).movedim(-1, 2)
+
+
+def _render_one(scene: Scenes, lens: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor) -> Tensor:  # F H W 3
+    """A stack, whose pixels (`choice`, F H W) each take the set of that number."""
+    _, height, width = choice.shape
+    picture = torch.zeros((*choice.shape, 3), device=sets[0].device)
+    for number, samples in enumerate(sets):
+        chosen = choice == number
+        total = torch.zeros((int(chosen.sum()), 3), device=picture.device)
+        for lens_x, lens_y, offset_x, offset_y in samples.tolist() if len(total) else []:
+            origin, directions = _rays(lens, (lens_x, lens_y), (offset_x, offset_y), (height, width))
+            rays = directions[0][chosen][None, :, None, None]  # the functions below have the axes B F H W
+            total += _radiance(scene, atlas, lens, origin, rays, *_nearest(scene, origin, rays))[0, :, :, 0, 0]
+        picture[chosen] = total / len(samples)
     return picture
 
 
@@ -120,13 +136,19 @@ def _nearest(scenes: Scenes, origin: Tensor, direction: Tensor) -> tuple[Tensor,
     shape = direction.shape[:-1]
     best = torch.full(shape, MISS, device=direction.device)
     owner = torch.zeros(shape, dtype=torch.int64, device=direction.device)
-    for i in range(scenes.kind.shape[1]):
+    for i, kinds in enumerate(scenes.kind.T.tolist()):
+        if not any(kinds):
+            continue
         o, d = _local(scenes, i, origin - scenes.centre[:, i, None, None, None]), _local(scenes, i, direction)
         kind = scenes.kind[:, i, None, None, None]
         half = scenes.half[:, i, None, None, None]
-        z = torch.where(kind == ELLIPSOID, _hit_ellipsoid(o / half, d / half), MISS)
-        z = torch.where(kind == BOX, _hit_box(o / half, d / half), z)
-        z = torch.where(kind == SHEET, _hit_sheet(scenes.waves[:, i], o, d), z)
+        z = torch.full((), MISS, device=best.device)
+        if ELLIPSOID in kinds:
+            z = torch.where(kind == ELLIPSOID, _hit_ellipsoid(o / half, d / half), z)
+        if BOX in kinds:
+            z = torch.where(kind == BOX, _hit_box(o / half, d / half), z)
+        if SHEET in kinds:
+            z = torch.where(kind == SHEET, _hit_sheet(scenes.waves[:, i], o, d), z)
         closer = (z > NEAREST) & (z < best)
         best, owner = torch.where(closer, z, best), torch.where(closer, i, owner)
     return best, owner
