@@ -30,6 +30,8 @@ COSTS: dict[str, PaperCost | ReblurCost] = {
     "paper, outlier removal and normalisation": PaperCost(),
     "re-blur (ours)": ReblurCost(),
 }
+COLOURS = 10  # of matplotlib's lines
+WIDE_RANGE = 15  # of errors: beyond it the small ones would lie on the axis
 DILATION = 2  # of the aggregation's neighbours at rest
 WINDOW_PX = 24  # around a pixel whose offsets are shown
 
@@ -53,20 +55,26 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
 
     if not rows:
         raise ValueError(f"the result has no errors by {across}: give one of another protocol")
-    figure = Figure(figsize=(5.2, 3.6), dpi=150, layout="constrained")
+    figure = Figure(figsize=(6.6, 3.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    for method in dict.fromkeys(row["method"] for row in rows):
+    drawn: list[float] = []
+    for number, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
         found = [row for row in rows if row["method"] == method and row.get(metric) is not None]
         spread = [row.get("std", {}).get(metric, 0.0) for row in found]
         places, values = [float(row[across]) for row in found], [row[metric] for row in found]
-        axes.errorbar(places, values, spread if any(spread) else None, fmt="o-", label=method, markersize=4, capsize=3)
+        form = "o-" if number < COLOURS else "s--"  # colours come again
+        axes.errorbar(places, values, spread if any(spread) else None, fmt=form, label=method, markersize=4, capsize=3)
+        drawn += values
     axes.set_xlabel(words)
     axes.set_ylabel(LABELS.get(metric, metric))
-    axes.set_ylim(bottom=0)
+    if min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     if across == "frames":
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, frameon=False)
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return _png(figure)
 
 
