@@ -28,7 +28,7 @@ def main(target: str) -> None:
         panel.imshow(pixels)
         panel.set_title(title, fontsize=10)
     image = axes[3].imshow(1 / result.depth, cmap="turbo", vmin=1 / 1.2, vmax=1 / 0.36)
-    axes[3].set_title("depth, argmin of the re-blur cost", fontsize=10)
+    axes[3].set_title("depth", fontsize=10)
     ticks = [0.4, 0.5, 0.6, 0.8, 1.1]
     bar = figure.colorbar(image, ax=axes[3], ticks=[1 / tick for tick in ticks])
     bar.ax.set_yticklabels([f"{tick:g} m" for tick in ticks])
