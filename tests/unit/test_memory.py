@@ -189,7 +189,7 @@ def test_making_depth_whole_takes_what_is_counted_for_it() -> None:
 
 
 def test_frames_shrink_before_making_depth_whole_breaks_the_bound() -> None:
-    grey = MemoryBound(2**31, 350 * 2**20, (6000, 8000), 1, 10)
+    grey = MemoryBound(8 * 10**9, 350 * 2**20, (1000, 2000), 1, 10)
     beside = 100 * 2**20 + grey.base
     assert grey.working_pixels > LEAST_PIXELS
     assert grey.working_pixels * (4 * (10 + 2) + WHOLE_A_PIXEL) + beside < grey.total

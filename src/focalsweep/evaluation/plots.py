@@ -67,7 +67,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
         drawn += values
     axes.set_xlabel(words)
     axes.set_ylabel(LABELS.get(metric, metric))
-    if min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
+    if drawn and min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)

@@ -16,16 +16,20 @@ BLOCK = 256  # pixels a program
 
 
 @triton.jit
+def _pixels_of_program(pixels, rows, columns, BLOCK: tl.constexpr):
+    """Pixels of all the pictures, whether there are such; the line of all lines, column, picture and row of each."""
+    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    line = pixel // columns
+    picture = line // rows
+    return pixel, pixel < pixels, line, pixel - line * columns, picture, line - picture * rows
+
+
+@triton.jit
 def _coarser(
     trust, position, picture, trust_out, position_out, picture_out, pixels, height, width, rows, columns,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = pixel < pixels
-    line = pixel // columns
-    column = pixel - line * columns
-    number = line // rows
-    row = line - number * rows
+    pixel, inside, _, column, number, row = _pixels_of_program(pixels, rows, columns, BLOCK)
     area, small = tl.cast(height, tl.int64) * width, tl.cast(rows, tl.int64) * columns
     total = tl.zeros([BLOCK], tl.float32)
     pulled, red, green, blue = total, total, total, total
@@ -62,12 +66,7 @@ def _started(
     coarse, coarse_picture, trust, position, picture, answer, across, down, pixels, height, width, rows, columns,
     FIRST: tl.constexpr, STRENGTH: tl.constexpr, SIGMA: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = pixel < pixels
-    line = pixel // width
-    column = pixel - line * width
-    number = line // height
-    row = line - number * height
+    pixel, inside, line, column, number, row = _pixels_of_program(pixels, height, width, BLOCK)
     area = tl.cast(height, tl.int64) * width
     at = pixel + 2 * number * area
     red = tl.load(picture + at, mask=inside, other=0.0)
@@ -101,12 +100,7 @@ def _started(
 def _step(
     answer, before, position, trust, across, down, out, pixels, height, width, momentum, gain, BLOCK: tl.constexpr
 ):
-    pixel = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = pixel < pixels
-    line = pixel // width  # of all the pictures
-    column = pixel - line * width
-    picture = line // height
-    row = line - picture * height
+    pixel, inside, line, column, picture, row = _pixels_of_program(pixels, height, width, BLOCK)
     own = tl.load(answer + pixel, mask=inside, other=0.0)
     weight = tl.load(trust + pixel, mask=inside, other=1.0)
     pull = weight * (tl.load(position + pixel, mask=inside, other=0.0) - own)
