@@ -45,7 +45,7 @@ def panels(sample: Sample, reading: Reading, i: int) -> list[Panel]:
     steps = sample.planes.count - 1
     truth, estimate = true_position(sample)[i], reading.position[i].float()
     known = truth[torch.isfinite(truth)]
-    first, last = known.min(), known.max()
+    first, last = (known if len(known) else truth.new_tensor([0.0, 1.0])).aminmax()  # a scale may move all beyond
     truth = truth.where(torch.isfinite(truth), first)
     span = (last - first).clamp_min(1 / steps)
     ends = torch.stack([first, first + span]).expand(len(sample.depth), 1, 2)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -67,6 +68,14 @@ def test_an_error_of_planes_has_its_colour(sample: Sample) -> None:
     parts = panels(sample, Reading(sample.stack.images[:, 0], wrong, None), 0)
     assert len(parts) == 5  # no scale
     torch.testing.assert_close(parts[4][1], in_colour(torch.full((32, 32), 2 / ERROR_PLANES)), atol=0.02, rtol=0)
+
+
+def test_a_stack_of_which_nothing_is_known_has_its_strip(sample: Sample) -> None:
+    nowhere = replace(sample, depth=torch.full_like(sample.depth, torch.nan))  # the paper's scales: all beyond the planes
+    position = true_position(sample)
+    parts = panels(nowhere, Reading(torch.rand(2, 3, 32, 32), position, None), 1)
+    assert all(torch.isfinite(picture).all() for _, picture in parts)
+    assert torch.equal(parts[3][1], in_colour(1 - position[1]))
 
 
 def test_a_strip_has_its_panels_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
