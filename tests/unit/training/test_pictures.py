@@ -71,7 +71,7 @@ def test_an_error_of_planes_has_its_colour(sample: Sample) -> None:
 
 
 def test_a_stack_of_which_nothing_is_known_has_its_strip(sample: Sample) -> None:
-    nowhere = replace(sample, depth=torch.full_like(sample.depth, torch.nan))  # the paper's scales: all beyond the planes
+    nowhere = replace(sample, depth=torch.full_like(sample.depth, torch.nan))  # all beyond the planes
     position = true_position(sample)
     parts = panels(nowhere, Reading(torch.rand(2, 3, 32, 32), position, None), 1)
     assert all(torch.isfinite(picture).all() for _, picture in parts)
