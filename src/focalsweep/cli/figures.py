@@ -47,12 +47,11 @@ def figure(
     """
     from focalsweep.evaluation import plots
     from focalsweep.evaluation.error_bars import plot_confidence
-    from focalsweep.evaluation.robustness import write_plots
 
     if kind not in KINDS:
         raise ValueError(f"no figure is called {kind!r}: it is one of {', '.join(KINDS)}")
     if kind == "robustness":
-        print(*write_plots(_read_result(source), output))
+        print(*plots.write_factors(_read_result(source), output))
         return
     of_results = {"stack-size": plots.plot_stack_size, "depth": plots.plot_depth, "confidence": plot_confidence}
     if kind in of_results:

@@ -1,7 +1,7 @@
 """Protocols on generated scenes that no training saw: other seeds, other textures.
 
 `generator`: 200 stacks of 2, 3, 5 and 8 frames at two noise levels, errors also by blur and by texture.
-`stack-size`: the same for every number of frames from 2 to 8 (the paper's Figure 10).
+`stack-size`: the same scenes with every number of frames from 2 to 8 (the paper's Figure 10).
 `cameras`: the same scenes through ten lenses from a phone's to a portrait lens's.
 """
 
@@ -68,8 +68,9 @@ def evaluate_generator(
     tally = Tally()
     for number, step in in_turn(list(itertools.product(range(len(kinds)), range(stacks // BATCH))), say):
         frames, noise = kinds[number]
+        scenes = NOISE.index(noise) if protocol == "stack-size" else number  # there only the frames may differ
         config = replace(
-            DATA, seed=SEED + 10 * number, frames=(frames, frames), noise_std=(noise, noise), texture_folder=textures
+            DATA, seed=SEED + 10 * scenes, frames=(frames, frames), noise_std=(noise, noise), texture_folder=textures
         )
         sample = batch_of(config, step, BATCH, device)
         whole = ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.evaluation.figures import Scene, comparison
+from focalsweep.evaluation.robustness import FACTORS
 from focalsweep.model.aggregation import CENTRE, NEIGHBOURS
 from focalsweep.model.papernet import PaperNet
 from focalsweep.optics.light import linear_to_srgb
@@ -30,7 +32,11 @@ COSTS: dict[str, PaperCost | ReblurCost] = {
     "paper, outlier removal and normalisation": PaperCost(),
     "re-blur (ours)": ReblurCost(),
 }
-COLOURS = 10  # of matplotlib's lines
+METHODS = (
+    "sweep", "argmin", "focus_measure", "PaperNet", "SweepNet", "DefocusNet", "AiFDepthNet", "suwajanakorn", "DDFF",
+    "argmin-paper",
+)  # fmt: skip
+"""Each has one colour in every figure, in the order of matplotlib's."""
 WIDE_RANGE = 15  # of errors: beyond it the small ones would lie on the axis
 DILATION = 2  # of the aggregation's neighbours at rest
 WINDOW_PX = 24  # around a pixel whose offsets are shown
@@ -38,7 +44,7 @@ WINDOW_PX = 24  # around a pixel whose offsets are shown
 
 def plot_stack_size(record: Mapping[str, Any], metric: str = "abs_rel") -> bytes:
     """A PNG: the error of every method against the number of frames (the paper's Figure 10)."""
-    rows = [row for row in record["rows"] if row.get("noise") == "both"]
+    rows = [{**row, "frames": int(row["frames"])} for row in record["rows"] if row.get("noise") == "both"]
     return _lines(rows, "frames", "number of frames", metric)
 
 
@@ -48,22 +54,50 @@ def plot_depth(record: Mapping[str, Any], metric: str = "abs_rel") -> bytes:
     return _lines(rows, "middle", "true depth, m", metric)
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: str) -> bytes:
-    """A line for each method, with bars where it has a spread over runs."""
+def plot_factor(record: Mapping[str, Any], factor: str, metric: str = "abs_rel") -> bytes:
+    """A PNG: the error of every method over the levels of one factor, from a result of `evaluate_robustness`."""
+    rows = [row for row in record["rows"] if row["factor"] == factor]
+    if not rows:
+        measured = ", ".join(dict.fromkeys(row["factor"] for row in record["rows"]))
+        raise ValueError(f"the result has no factor {factor!r}: it has {measured}")
+    return _lines(rows, "level", FACTORS[factor].label if factor in FACTORS else factor, metric, factor == "jpeg")
+
+
+def write_factors(record: Mapping[str, Any], folder: Path, metric: str = "abs_rel") -> list[Path]:
+    """robustness_FACTOR.png for every factor of a result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for factor in dict.fromkeys(row["factor"] for row in record["rows"]):
+        paths.append(folder / f"robustness_{factor}.png")
+        paths[-1].write_bytes(plot_factor(record, factor, metric))
+    return paths
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: str, falling: bool = False) -> bytes:
+    """A line for each method, with bars where it has a spread over runs; points alone where `across` holds names.
+
+    `falling`: what is worse has the lower number, and still lies to the right.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     if not rows:
         raise ValueError(f"the result has no errors by {across}: give one of another protocol")
+    levels = list(dict.fromkeys(row[across] for row in rows))
+    named = any(isinstance(level, str) for level in levels)
     figure = Figure(figsize=(6.6, 3.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     drawn: list[float] = []
-    for number, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
+    for method, colour in _colours(row["method"] for row in rows).items():
         found = [row for row in rows if row["method"] == method and row.get(metric) is not None]
         spread = [row.get("std", {}).get(metric, 0.0) for row in found]
-        places, values = [float(row[across]) for row in found], [row[metric] for row in found]
-        form = "o-" if number < COLOURS else "s--"  # colours come again
-        axes.errorbar(places, values, spread if any(spread) else None, fmt=form, label=method, markersize=4, capsize=3)
+        places = [levels.index(row[across]) if named else row[across] for row in found]
+        values = [row[metric] for row in found]
+        form = "o" if named else "o-" if colour < len(METHODS) else "s--"  # colours come again
+        axes.errorbar(
+            places, values, spread if any(spread) else None, fmt=form, color=f"C{colour}", label=method, markersize=4,
+            capsize=3,
+        )  # fmt: skip
         drawn += values
     axes.set_xlabel(words)
     axes.set_ylabel(LABELS.get(metric, metric))
@@ -71,11 +105,25 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    if across == "frames":
+    if named:
+        axes.set_xticks(range(len(levels)), levels)
+        axes.margins(x=0.2)
+    elif all(isinstance(level, int) for level in levels):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if falling:
+        axes.invert_xaxis()
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return _png(figure)
+
+
+def _colours(methods: Iterable[str]) -> dict[str, int]:
+    """The number of each method's colour, the same for "(n=3)" runs of it; those not in METHODS have the next ones."""
+    colours: dict[str, int] = {}
+    for method in dict.fromkeys(methods):
+        name = method.partition(" (n=")[0]
+        colours[method] = METHODS.index(name) if name in METHODS else len(METHODS) + len(colours)
+    return dict(sorted(colours.items(), key=lambda item: item[1]))
 
 
 @torch.no_grad()

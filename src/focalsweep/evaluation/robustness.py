@@ -8,11 +8,9 @@ frames, the blur and the aperture's shape ask for one each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,44 +202,3 @@ def aperture_samples(shape: str, rays: int) -> list[Tensor]:
         points = points * torch.sqrt(0.5 / points.square().sum(1).mean())
         sets.append(torch.cat([points, samples[:, 2:]], 1))
     return sets
-
-
-def plot_factor(record: Mapping[str, Any], factor: str, metric: str = METRIC) -> bytes:
-    """A PNG: the metric of every method over the levels of one factor, from a result of `evaluate_robustness`."""
-    from matplotlib.figure import Figure
-
-    rows = [row for row in record["rows"] if row["factor"] == factor]
-    if not rows:
-        measured = ", ".join(dict.fromkeys(row["factor"] for row in record["rows"]))
-        raise ValueError(f"the result has no factor {factor!r}: it has {measured}")
-    levels = list(dict.fromkeys(row["level"] for row in rows))
-    named = any(isinstance(level, str) for level in levels)
-    figure = Figure(figsize=(5.2, 3.6), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
-    for method in dict.fromkeys(row["method"] for row in rows):
-        found = {row["level"]: row[metric] for row in rows if row["method"] == method and row.get(metric) is not None}
-        places = [levels.index(level) if named else level for level in found]
-        axes.plot(places, list(found.values()), "o" if named else "o-", label=method, markersize=4)
-    if named:
-        axes.set_xticks(range(len(levels)), levels)
-        axes.margins(x=0.2)
-    if factor == "jpeg":
-        axes.invert_xaxis()  # worse to the right, as elsewhere
-    axes.set_xlabel(FACTORS[factor].label if factor in FACTORS else factor)
-    axes.set_ylabel({"abs_rel": "AbsRel", "rmse": "RMSE, m", "mae": "MAE, m"}.get(metric, metric))
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, frameon=False)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
-
-
-def write_plots(record: Mapping[str, Any], folder: Path, metric: str = METRIC) -> list[Path]:
-    """robustness_FACTOR.png for every factor of a result."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for factor in dict.fromkeys(row["factor"] for row in record["rows"]):
-        paths.append(folder / f"robustness_{factor}.png")
-        paths[-1].write_bytes(plot_factor(record, factor, metric))
-    return paths

@@ -182,6 +182,19 @@ def test_a_method_of_a_fixed_number_of_frames_has_dashes() -> None:
     ]
 
 
+def test_only_the_frames_differ_between_sizes_of_stacks() -> None:
+    seen: dict[int, list[Tensor]] = {2: [], 3: []}
+
+    def remember(sample: Sample) -> Tensor:
+        seen[sample.stack.frame_count].append(sample.depth)
+        return sample.depth
+
+    evaluate_generator({"all": remember}, "", CPU, silent, protocol="stack-size")
+    assert torch.equal(torch.cat(seen[2]), torch.cat(seen[3]))
+    quiet, noisy = torch.cat(seen[2]).chunk(2)
+    assert not torch.equal(quiet, noisy)
+
+
 def test_cameras_without_such_a_method() -> None:
     said: list[str] = []
     readers = {"two": two_frames_alone, "far": lambda sample: 1.1 * sample.depth}

@@ -14,7 +14,14 @@ from PIL import Image
 from focalsweep.cli import main as command_line
 from focalsweep.evaluation import plots
 from focalsweep.evaluation.bands import BandErrors
-from focalsweep.evaluation.plots import gathered_from, plot_costs, plot_depth, plot_neighbours, plot_offsets
+from focalsweep.evaluation.plots import (
+    gathered_from,
+    plot_costs,
+    plot_depth,
+    plot_factor,
+    plot_neighbours,
+    plot_offsets,
+)
 from focalsweep.model.papernet import PaperNet
 from focalsweep.results.writing import json_bytes
 from tests.demo import demo_stack
@@ -64,6 +71,23 @@ def test_lines_have_the_figures_of_the_result(figures: list[Any]) -> None:
     assert axes.lines[0].get_xdata().tolist() == [0.5, 1.5] and axes.lines[0].get_ydata().tolist() == [0.1, 0.3]
     assert axes.get_ylim()[0] == 0
     assert_one_sentence(message_of(lambda: plot_depth({"rows": []}), ValueError), "another protocol")
+
+
+def test_a_method_has_its_colour_in_every_figure(figures: list[Any]) -> None:
+    def rows(*methods: str) -> list[dict[str, Any]]:
+        return [
+            {"method": name, "factor": "jpeg", "level": level, "abs_rel": 0.1} for name in methods for level in (9, 5)
+        ]
+
+    for methods in (("mine", "DefocusNet", "sweep"), ("sweep", "DefocusNet (n=3)", "argmin")):
+        assert is_picture(plot_factor({"rows": rows(*methods)}, "jpeg"))
+    first, second = (
+        {bars.get_label(): bars.lines[0].get_color() for bars in drawn.axes[0].containers} for drawn in figures
+    )
+    assert list(first) == ["sweep", "DefocusNet", "mine"] and list(second) == ["sweep", "argmin", "DefocusNet (n=3)"]
+    assert first["sweep"] == second["sweep"] and first["DefocusNet"] == second["DefocusNet (n=3)"]
+    assert len(set(second.values())) == 3
+    assert figures[0].axes[0].get_xlim()[0] > figures[0].axes[0].get_xlim()[1]  # the worse JPEG to the right
 
 
 def test_costs_of_pixels_have_the_truth_beside(figures: list[Any]) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from focalsweep import Camera, DepthGrid, FocalStack, coc_px
 from focalsweep.baselines.protocol import FrameCountError
 from focalsweep.evaluation import robustness, shares
+from focalsweep.evaluation.plots import plot_factor, write_factors
 from focalsweep.evaluation.robustness import (
     CLEAN,
     FACTORS,
@@ -24,10 +25,8 @@ from focalsweep.evaluation.robustness import (
     evaluate_robustness,
     mistold,
     photographed,
-    plot_factor,
     shifted,
     spoiled,
-    write_plots,
 )
 from focalsweep.evaluation.tables import table_of
 from focalsweep.optics.light import linear_to_srgb
@@ -233,7 +232,7 @@ def test_a_method_of_a_fixed_number_of_frames_has_a_note(tiny: None) -> None:
 
 def test_plots(tiny: None, tmp_path: Path) -> None:
     result = run({"a": lambda s: s.depth, "b": lambda s: 1.2 * s.depth}, "noise", "jpeg", "psf")
-    paths = write_plots(result, tmp_path / "plots")
+    paths = write_factors(result, tmp_path / "plots")
     assert [path.name for path in paths] == [f"robustness_{name}.png" for name in ("noise", "jpeg", "psf")]
     for path in paths:
         picture = np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
