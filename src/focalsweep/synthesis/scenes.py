@@ -17,6 +17,7 @@ EMPTY, ELLIPSOID, BOX, SHEET = range(4)
 WAVES = 3
 THING_PX, ROOM_THING_PX = (5.0, 70.0), (10.0, 160.0)  # half the size of a thing, before its proportions
 PLAINNESS, ROOM_PLAINNESS = (0.06, 0.15), (0.2, 0.6)  # share of surfaces without texture, and of those nearly so
+SKY = 0.5  # share of scenes with lights whose background burns out too
 
 Array = npt.NDArray[np.float64]
 Rng = np.random.Generator
@@ -169,12 +170,18 @@ def _paint(
 
 
 def light_up(rng: Rng, scene: dict[str, Array]) -> None:
-    """One or two surfaces shine, far brighter than the rest: lamps, windows, a sky that burns out."""
+    """One or two surfaces shine, far brighter than the rest: lamps, windows; often what is behind all, the sky.
+
+    Of what burns out no frame tells the depth, so a network must learn where such things are.
+    """
     there = np.flatnonzero(scene["kind"] != EMPTY)
     for i in rng.choice(there, min(len(there), int(rng.integers(1, 3))), replace=False):
         scene["tint"][i] *= np.exp(rng.uniform(np.log(2), np.log(12)))
         if rng.random() < 0.5:
             scene["contrast"][i] *= rng.uniform(0, 0.3)
+    if rng.random() < SKY:
+        scene["tint"][0] = scene["tint"][0].max() * np.exp(rng.uniform(np.log(8), np.log(30)))  # the sheet behind all
+        scene["contrast"][0] *= rng.uniform(0, 0.3)
 
 
 def _frames(third: Array, rng: Rng) -> Array:
