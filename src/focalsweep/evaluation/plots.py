@@ -178,17 +178,21 @@ def plot_neighbours(stack: FocalStack, truth: Array | None = None) -> bytes:
 
 @torch.no_grad()
 def plot_offsets(network: PaperNet, stack: FocalStack, pixels: Sequence[Pixel] = ()) -> bytes:
-    """A PNG: where the last upsample block gathers costs, at rest and as it was learned (the paper's Figure 7)."""
+    """A PNG: where the upsample blocks gather costs, at rest and as it was learned (the paper's Figure 7)."""
     from matplotlib.figure import Figure
 
     pixels = _inside(pixels or _telling_pixels(stack), stack)
-    kept: dict[str, Tensor] = {}
-    heads = {"offsets": network.refine_1.offsets, "weights": network.refine_1.weights}
+    blocks = {4: network.refine_4, 2: network.refine_2, 1: network.refine_1}
+    kept: dict[tuple[int, str], Tensor] = {}
 
-    def keeper(name: str) -> Callable[..., None]:
-        return lambda module, given, answer: kept.update({name: answer})
+    def keeper(scale: int, name: str) -> Callable[..., None]:
+        return lambda module, given, answer: kept.update({(scale, name): answer[0].float().cpu()})
 
-    hooks = [head.register_forward_hook(keeper(name)) for name, head in heads.items()]
+    hooks = [
+        getattr(block, name).register_forward_hook(keeper(scale, name))
+        for scale, block in blocks.items()
+        for name in ("offsets", "weights")
+    ]
     try:
         planes = within_blur(stack, planes_over(planes_in_sight(stack)[0]))
         picture = linear_to_srgb(stack.images[int(stack.focus_distances.argmax())])[None].expand(-1, 3, -1, -1)
@@ -196,36 +200,37 @@ def plot_offsets(network: PaperNet, stack: FocalStack, pixels: Sequence[Pixel] =
     finally:
         for hook in hooks:
             hook.remove()
-    offsets, weights = kept["offsets"][0].float().cpu(), torch.softmax(kept["weights"][0].float().cpu(), 0)
-    figure = Figure(figsize=(9.6, 3.2 * len(pixels)), dpi=120, layout="constrained")
+    columns = 1 + len(blocks)
+    figure = Figure(figsize=(3.2 * columns, 3.2 * len(pixels)), dpi=120, layout="constrained")
     for number, (row, column) in enumerate(pixels):
-        moves = offsets[:, row, column].view(NEIGHBOURS, 2).clone()
-        moves[CENTRE] = 0
-        places = gathered_from((row, column), moves)
-        shares = weights[:, row, column].numpy()
-        panels = {
-            "": None,
-            "at rest": (gathered_from((row, column), torch.zeros(NEIGHBOURS, 2)), np.full(NEIGHBOURS, 1 / NEIGHBOURS)),
-            "learned (size: weight)": (places, shares),
-        }
-        for place, (words, shown) in enumerate(panels.items(), 1):
-            axes = figure.add_subplot(len(pixels), 3, 3 * number + place)
+        for place, scale in enumerate((0, *blocks), 1):
+            axes = figure.add_subplot(len(pixels), columns, columns * number + place)
             axes.imshow(_farthest(stack))
-            axes.set_title(words, fontsize=9)
             axes.set_axis_off()
-            axes.plot(column, row, "s" if shown is None else "+", color="deepskyblue", fillstyle="none", markersize=10)
-            if shown is not None:
-                axes.scatter(shown[0][:, 1], shown[0][:, 0], s=20 + 300 * shown[1], c="lime", edgecolors="black")
-                axes.set_xlim(column - WINDOW_PX, column + WINDOW_PX)
-                axes.set_ylim(row + WINDOW_PX, row - WINDOW_PX)
+            axes.plot(column, row, "+" if scale else "s", color="deepskyblue", fillstyle="none", markersize=10)
+            if not scale:
+                continue
+            at = (row // scale, column // scale)
+            moves = kept[scale, "offsets"][:, at[0], at[1]].view(NEIGHBOURS, 2).clone()
+            moves[CENTRE] = 0
+            shares = torch.softmax(kept[scale, "weights"][:, at[0], at[1]], 0).numpy()
+            rest, learned = (gathered_from(at, by, scale) for by in (torch.zeros_like(moves), moves))
+            axes.scatter(rest[:, 1], rest[:, 0], s=50, facecolors="none", edgecolors="white")
+            axes.scatter(learned[:, 1], learned[:, 0], s=20 + 300 * shares, c="lime", edgecolors="black", alpha=0.8)
+            axes.set_title(f"at 1/{scale} of the size" if scale > 1 else "at full size", fontsize=9)
+            axes.set_xlim(column - WINDOW_PX, column + WINDOW_PX)
+            axes.set_ylim(row + WINDOW_PX, row - WINDOW_PX)
     return _png(figure)
 
 
-def gathered_from(pixel: Pixel, moves: Tensor) -> Array:
-    """Rows and columns of a pixel's nine places, 9 2: a grid of DILATION px, row by row, and the moves."""
+def gathered_from(pixel: Pixel, moves: Tensor, scale: int = 1) -> Array:
+    """Rows and columns of a pixel's nine places, 9 2: a grid of DILATION px, row by row, and the moves.
+
+    Of a pixel at 1 / `scale` of the size the places are those of the full size.
+    """
     steps = DILATION * torch.arange(-1, 2)
     at_rest = torch.cartesian_prod(steps, steps) + torch.tensor(pixel)
-    return (at_rest + moves).numpy().astype(np.float32)
+    return ((at_rest + moves + 0.5) * scale - 0.5).numpy().astype(np.float32)
 
 
 def _volume(stack: FocalStack, planes: DepthGrid, cost: PaperCost | ReblurCost) -> Tensor:  # D H W

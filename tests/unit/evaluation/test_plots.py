@@ -116,13 +116,17 @@ def test_offsets_are_those_that_the_network_gives(figures: list[Any]) -> None:
         network.refine_1.offsets.bias.copy_(torch.arange(18.0))
     stack, _ = part()
     assert is_picture(plot_offsets(network, stack, [(20, 30)]))
-    _, rest, learned = figures[0].axes
-    places = rest.collections[0].get_offsets()
-    assert sorted(set(places[:, 0].tolist())) == [28, 30, 32] and sorted(set(places[:, 1].tolist())) == [18, 20, 22]
-    moved = learned.collections[0].get_offsets()
+    _, quarter, half, full = figures[0].axes
+    rest, moved = (circles.get_offsets() for circles in full.collections)
+    assert sorted(set(rest[:, 0].tolist())) == [28, 30, 32] and sorted(set(rest[:, 1].tolist())) == [18, 20, 22]
     np.testing.assert_allclose(moved[0], [28 + 1, 18 + 0])  # column, row: the second channel moves the column
     np.testing.assert_allclose(moved[4], [30, 20])  # the centre stays
     np.testing.assert_allclose(moved[8], [32 + 17, 22 + 16])
+    for axes, scale in ((quarter, 4), (half, 2)):  # in pixels of the full size, around the block that the pixel is in
+        rest, moved = (circles.get_offsets() for circles in axes.collections)
+        np.testing.assert_allclose(rest, moved)
+        np.testing.assert_allclose(rest[4], [30 // scale * scale + (scale - 1) / 2, 20 + (scale - 1) / 2])
+        np.testing.assert_allclose(rest[8] - rest[4], 2 * scale)
     assert not network.refine_1.offsets._forward_hooks
 
 
