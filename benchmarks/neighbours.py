@@ -14,10 +14,11 @@ from pathlib import Path
 
 import torch
 
+from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.metrics import Scoreboard
 from focalsweep.evaluation.robustness import Flaws, spoiled
-from focalsweep.evaluation.stacks import FARTHEST, held_out_stacks
+from focalsweep.evaluation.stacks import FARTHEST
 from focalsweep.paper import PAPER_PLANES
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.argmin import find_minimum
@@ -34,7 +35,7 @@ COSTS = {
 
 @torch.no_grad()
 def main(folder: str, output: str, step: str = "1") -> None:
-    stacks = held_out_stacks(Path(folder))[:: int(step)]
+    stacks = benchmark_part(folder, "test")[:: int(step)]
     boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",)) for noise in NOISE}
     for number, item in enumerate(stacks):
         clean = Sample(item.stack.as_batch(), PAPER_PLANES, item.depth[None].clamp(max=FARTHEST))

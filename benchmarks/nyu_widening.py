@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.cli.methods import method_of
-from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
+from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.stacks import FARTHEST, NYU_UNIT
 from focalsweep.results.writing import json_bytes, write_files
@@ -51,7 +51,8 @@ def main(folder: str, output: str, step: str = "10") -> None:
     method = method_of(METHOD, torch.device("cpu"))
     setups = {"as rendered": NyuSetup(), "not widened": NyuSetup(dilation_px=0)}
     rows: dict[str, list[float]] = {"nearest depth within 4 px": [], **{f"{METHOD}, {name}": [] for name in setups}}
-    sets = {name: Nyu(folder, setup=setup) for name, setup in setups.items()}
+    path, ids = part_of(folder, "test")
+    sets = {name: Nyu(path, ids, setup=setup) for name, setup in setups.items()}
     places = range(0, len(sets["as rendered"]), int(step))
     for number, place in enumerate(places, start=1):
         for name, pictures in sets.items():

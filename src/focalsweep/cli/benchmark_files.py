@@ -23,6 +23,7 @@ import matplotlib
 import numpy as np
 import tifffile
 
+from focalsweep.datasets.defocusnet import SETTINGS
 from focalsweep.results.contact_sheet import DESIGN_WIDTH_PX, GAP, INK, MARGIN, TEXT_SIZE, Sheet
 from focalsweep.results.figures import metres, srgb_8_bit
 from focalsweep.results.writing import Writer, write_files
@@ -30,7 +31,7 @@ from focalsweep.synthesis.benchmark_objects import Library
 from focalsweep.synthesis.benchmark_scenes import VERSION
 from focalsweep.synthesis.mitsuba import RenderConfig, RenderedStack, scene_of
 
-SETTINGS, INDEX, SHEET = "stacks.toml", "index.csv", "contact_sheet.png"
+INDEX, SHEET = "index.csv", "contact_sheet.png"
 FRAME, DEPTH = "{:06d}_{:02d}All.tif", "{:06d}Dpt.exr"
 ON_SHEET = {"train": 8, "test": 4}
 

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from focalsweep.types import FocalStack
 
 KINDS = ("stack-size", "depth", "robustness", "confidence", "costs", "neighbours", "offsets")
+DRAWN = {  # of a result: what must be in it, in words too
+    "stack-size": ("frames", "errors by number of frames"),
+    "depth": ("near", "errors by depth"),
+    "robustness": ("factor", "errors by flaws of photos"),
+    "confidence": ("curves", "errors by confidence"),
+}
 
 
 def figure(
@@ -51,11 +57,11 @@ def figure(
     if kind not in KINDS:
         raise ValueError(f"no figure is called {kind!r}: it is one of {', '.join(KINDS)}")
     if kind == "robustness":
-        print(*plots.write_factors(_read_result(source), output))
+        print(*plots.write_factors(_read_result(source, *DRAWN[kind]), output))
         return
     of_results = {"stack-size": plots.plot_stack_size, "depth": plots.plot_depth, "confidence": plot_confidence}
     if kind in of_results:
-        png = of_results[kind](_read_result(source))
+        png = of_results[kind](_read_result(source, *DRAWN[kind]))
     else:
         stack, truth = _read_stack(source)
         pixels = _read_pixels(pixel or [])
@@ -70,11 +76,19 @@ def figure(
     print(output)
 
 
-def _read_result(source: str) -> dict[str, Any]:
+def _read_result(source: str, key: str, words: str) -> dict[str, Any]:
+    """A result that has this key in its rows or beside them."""
     path = Path(source)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: give a JSON file that focalsweep evaluate wrote")
-    record: dict[str, Any] = json.loads(path.read_text())
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+        keys = {name for rows in (record["rows"], record.get("by_depth", [])) for row in rows for name in row}
+        keys |= set(record)
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is not a result of focalsweep evaluate: give a JSON file that it wrote") from None
+    if key not in keys:
+        raise ValueError(f"{path} has no {words}: give the result of another protocol")
     return record
 
 

@@ -88,7 +88,7 @@ def render(
         show("drawing scenes", 0.0)
         files.write_index(libraries, every)
         missing = [stack for stack in mine if not files.has(stack)]
-        # The sheet is drawn as soon as the last of the stacks on it is there, for either split.
+        # The sheet is drawn when the last of the stacks on it is there, for either split: something to look at soon.
         ends = dict(stack for stack in missing if stack[1] < ON_SHEET[stack[0]]).items()
         frames, done = len(missing) * len(config.focus_distances), 0
 
@@ -103,7 +103,7 @@ def render(
                 files.write_sheet()
             if not (quiet or console.is_terminal):  # a log has no bar
                 say(f"{name_of(stack)}, {i} of {len(missing)}, {seconds:.1f} s")
-    if not (ends or (output / SHEET).is_file()):
+    if ends or not (output / SHEET).is_file():  # workers may have finished a stack of the sheet after its last one
         files.write_sheet()
     if not quiet:
         say_note(f"{len(missing)} stacks rendered, {len(mine) - len(missing)} were there")

@@ -6,10 +6,11 @@ One folder: `%06d_%02dAll.tif` (8-bit RGB, one for each frame, near to far) and 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -21,6 +22,30 @@ CAMERA = Camera(2.9e-3, 1.0, 3.1e-3 / 256)  # paper, Table 1
 FOCUS_DISTANCES = (0.1, 0.15, 0.3, 0.7, 1.5)
 FARTHEST = 3.0
 TRAINING_SHARE = 0.8
+SETTINGS = "stacks.toml"  # of a rendered benchmark
+
+
+def benchmark_part(folder: str | Path, part: Literal["train", "test"]) -> DefocusNet:
+    """A part of what `focalsweep render` made, with the camera that its stacks.toml tells; or of the original.
+
+    The original is one folder without such a file: its parts are the first and the last stacks.
+    """
+    folder = Path(folder)
+    settings = _read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
+    if (folder / part).is_dir():
+        return DefocusNet(folder / part, **settings)
+    return DefocusNet(folder, part, **settings)
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    """Arguments of `DefocusNet`; the magnifications are those of a constant field of view."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        camera = Camera(*(float(table["camera"][name]) for name in ("focal_length", "f_number", "pixel_pitch")))
+        distances = tuple(float(frame["focus_distance"]) for frame in table["frame"])
+        return {"camera": camera, "focus_distances": distances, "farthest": float(table["depth"]["far"])}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is not what focalsweep render wrote: render into this folder again") from None
 
 
 class DefocusNet(Items):

@@ -170,6 +170,29 @@ def item_of(name: str, codes: Tensor, depth: Tensor, setup: NyuSetup) -> Item:
     return Item(name, stack, depth * setup.scale)
 
 
+def part_of(path: str | Path, part: Literal["train", "test"]) -> tuple[Path, list[int] | None]:
+    """Where the pictures of a part are, and their numbers, None for all: what `Nyu` takes.
+
+    Args:
+        path: the .mat file, with the official splits.mat beside it; a folder with train/, and test/ or dev/ for
+            testing; or a folder that is such a part itself.
+        part: which one.
+    """
+    path = Path(path)
+    if path.is_file():
+        splits = path.with_name("splits.mat")
+        if not splits.is_file():
+            raise FileNotFoundError(f"{splits} says which pictures are for testing: put NYU's official one there")
+        return path, official_split(splits, part)
+    names = {"train": ("train",), "test": ("test", "dev")}
+    for name in names[part]:
+        if (path / name).is_dir():
+            return path / name, None
+    if part == "train" and path.name in names["test"]:
+        raise ValueError(f"{path} holds pictures for testing: train on others, or give the folder that has train/ too")
+    return path, None
+
+
 def official_split(path: str | Path, part: Literal["train", "test"]) -> list[int]:
     """Numbers from 0 of the official split, as `splits.mat` has them: 795 for training, 654 for testing."""
     from scipy.io import loadmat

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from focalsweep.baselines.protocol import FrameCountError
+from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.evaluation.confidence import LAPLACE, ConfidenceSums, confidence_sums
 from focalsweep.evaluation.generated import BATCH, DATA, FARTHEST, SEED, batch_of
 from focalsweep.evaluation.shares import Say, in_turn, over_processes
 from focalsweep.evaluation.stacks import FARTHEST as DATASET_END
-from focalsweep.evaluation.stacks import held_out_stacks, some
+from focalsweep.evaluation.stacks import some
 from focalsweep.pipeline import METHODS, planes_in_sight
 from focalsweep.synthesis.sample import Sample
 
@@ -95,7 +96,7 @@ def _generated(textures: str, device: torch.device, say: Say, share: float) -> t
 
 
 def _stored(folder: Path, device: torch.device, say: Say, share: float) -> tuple[int, Samples]:
-    items = some(held_out_stacks(folder), share)
+    items = some(benchmark_part(folder, "test"), share)
 
     def samples() -> Samples:
         for item in in_turn(items, say, 10):

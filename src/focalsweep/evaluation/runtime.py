@@ -27,8 +27,9 @@ from focalsweep.model.weights import load_network
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.paper import predict as read_paper
 from focalsweep.pipeline import METHODS, made_whole, read_volume
-from focalsweep.sweep.argmin import find_minimum, sharpest_frames
+from focalsweep.sweep.argmin import find_minimum, read_costs, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.costs import ReblurCost
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -116,12 +117,12 @@ def parts_of(name: str, stack: FocalStack) -> Parts:
     if name == "sweep":
         return _sweep_parts(stack, planes)
     if name == "argmin":
-        grey = in_strongest_colour(stack)
-        volume = cost_volume(grey, planes, "reblur")
+        cost = ReblurCost(squash=False)
+        volume = cost_volume(stack, planes, cost)
         return Parts(
             lambda: METHODS[name](stack, planes),
-            lambda: cost_volume(in_strongest_colour(stack), planes, "reblur"),
-            lambda: find_minimum(volume, planes.as_batch(1)),
+            lambda: cost_volume(stack, planes, cost),
+            lambda: read_costs(stack, planes, cost, volume),
         )
     if name in ("paper", "argmin-paper"):
         return _paper_parts(stack, DepthGrid.uniform_in_depth(), with_network=name == "paper")

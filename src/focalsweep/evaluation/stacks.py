@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from focalsweep.baselines.protocol import FrameCountError
-from focalsweep.datasets.defocusnet import DefocusNet
+from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.datasets.item import Item
-from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup
+from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep.evaluation.bands import BandErrors
 from focalsweep.evaluation.methods import Method
@@ -45,7 +45,7 @@ def evaluate_defocusnet(
     """
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
-    items = some(held_out_stacks(folder), share)
+    items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         for scale, board in boards.items():
             depth = item.depth * scale
@@ -74,7 +74,7 @@ def evaluate_focus_split(
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
-    items = some(held_out_stacks(folder), share)
+    items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
     return {
@@ -106,7 +106,8 @@ def evaluate_nyu(
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     bands = BandErrors(BANDS)
     setup = setup or NyuSetup()
-    items = some(Nyu(folder, setup=setup, device=device, cache=cache), share)
+    pictures, ids = part_of(folder, "test")
+    items = some(Nyu(pictures, ids, setup=setup, device=device, cache=cache), share)
     for item in in_turn(items, say, 10):
         displayed = setup.light == "display"
         _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
@@ -124,11 +125,6 @@ def evaluate_nyu(
         },
         "anchors": TRAINED_ON_NYU if protocol == "nyu-trained" else [*TRAINED_ELSEWHERE, *TRAINED_ON_NYU],
     }
-
-
-def held_out_stacks(folder: Path) -> Sequence[Item]:
-    """The rendered benchmark has a folder for them; the original's are the last fifth."""
-    return DefocusNet(folder / "test") if (folder / "test").is_dir() else DefocusNet(folder, "test")
 
 
 def some(items: Sequence[Item], share: float) -> Sequence[Item]:

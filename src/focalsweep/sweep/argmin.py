@@ -84,20 +84,30 @@ def argmin_depth(
 ) -> DepthPrediction:
     """Depth of a batched stack from the lowest re-blur cost alone; never holds more of the volume than a tile."""
     cost = cost or ReblurCost(squash=False)
-    batch, frames, channels, height, width = stack.images.shape
-    inverse_depths = planes.as_batch(batch)
-    depth, std, confidence = (stack.images.new_empty((batch, height, width)) for _ in range(3))
+    batch, _, _, height, width = stack.images.shape
+    maps = [stack.images.new_empty((batch, height, width)) for _ in range(3)]
     plan = plan_sweep(stack, planes, cost, "mirror", _for_planes(memory, stack, planes))
     for tile, costs in sweep_tiles(stack, plan, cost, progress=progress):
-        minimum = find_minimum(costs, inverse_depths)
-        # F C residuals a pixel, of which the latent image takes up C.
-        pixels = INDEPENDENT_SHARE * cost.effective_pixels
-        spread, sure = posterior(costs, inverse_depths, minimum, pixels, (frames - 1) * channels)
         rows, columns = tile.core
-        depth[:, rows, columns] = 1 / minimum.inverse_depth
-        std[:, rows, columns] = spread / minimum.inverse_depth.square()
-        confidence[:, rows, columns] = sure
-    return DepthPrediction(depth, std, confidence)
+        for whole, part in zip(maps, read_costs(stack, planes, cost, costs), strict=True):
+            whole[:, rows, columns] = part
+    return DepthPrediction(*maps)
+
+
+def read_costs(
+    stack: FocalStack,
+    planes: DepthGrid,
+    cost: ReblurCost,
+    costs: Tensor,  # B D h w, of all of a batched stack or of a tile
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Depth, its standard deviation and confidence from the lowest cost alone: B h w each."""
+    batch, frames, channels = stack.images.shape[:3]
+    inverse_depths = planes.as_batch(batch)
+    minimum = find_minimum(costs, inverse_depths)
+    # F C residuals a pixel, of which the latent image takes up C.
+    pixels = INDEPENDENT_SHARE * cost.effective_pixels
+    spread, sure = posterior(costs, inverse_depths, minimum, pixels, (frames - 1) * channels)
+    return 1 / minimum.inverse_depth, spread / minimum.inverse_depth.square(), sure
 
 
 def _for_planes(memory: int | None, stack: FocalStack, planes: DepthGrid) -> int | None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from focalsweep.datasets.defocusnet import DefocusNet
+from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.datasets.item import Item
-from focalsweep.datasets.nyu import Nyu
+from focalsweep.datasets.nyu import Nyu, part_of
 from focalsweep.datasets.source import PAPER_SCALES, ItemsConfig, as_displayed, make_item_source
 from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.synthesis.sample import Source
@@ -35,9 +35,10 @@ def make_sources(
         raise ValueError(f"[data] asks for the stacks of {kind}: give their folder with --data")
     items: Sequence[Item]
     if kind == "nyu":
-        items = Nyu(_training_part(folder), device=device, cache=cache)
+        pictures, ids = part_of(folder, "train")
+        items = Nyu(pictures, ids, device=device, cache=cache)
     else:
-        items = DefocusNet(_training_part(folder), "all" if (folder / "train").is_dir() else "train")
+        items = benchmark_part(folder, "train")
     training = _read_items_config(config, data)
     validation = replace(training, turns=False, seed=training.seed + 1)
     sources = make_item_source(_Every(items, False), training), make_item_source(_Every(items, True), validation)
@@ -59,10 +60,6 @@ def _generator_sources(config: TrainingConfig, data: dict[str, Any], textures: P
     training = read_generator_config({**data, "held_out": False})
     validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
     return make_source(training), make_source(validation)
-
-
-def _training_part(folder: Path) -> Path:
-    return folder / "train" if (folder / "train").is_dir() else folder
 
 
 def _read_items_config(config: TrainingConfig, data: dict[str, Any]) -> ItemsConfig:

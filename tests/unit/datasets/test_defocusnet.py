@@ -9,7 +9,8 @@ import tifffile
 import torch
 
 from focalsweep import Camera, coc_px, linear_to_srgb
-from focalsweep.datasets.defocusnet import DefocusNet
+from focalsweep.datasets.defocusnet import DefocusNet, benchmark_part
+from tests.errors import assert_one_sentence, message_of
 
 SIZE = 16
 
@@ -53,6 +54,29 @@ def test_parts(folder: Path) -> None:
     assert [item.name for item in train] == ["000000", "000001", "000002", "000003"]
     assert [item.name for item in test] == ["000004"]
     assert train[-1].name == "000003" and [item.name for item in train[1:3]] == ["000001", "000002"]
+
+
+def test_a_rendered_benchmark_has_the_camera_that_it_tells(folder: Path) -> None:
+    assert [item.name for item in benchmark_part(folder, "test")] == ["000004"]  # the original: one folder, no file
+    assert benchmark_part(folder, "train").camera.focal_length == 2.9e-3
+    part = folder / "test"
+    part.mkdir()
+    for path in folder.glob("000001*"):
+        path.rename(part / path.name)
+    frames = "".join(f"[[frame]]\nfocus_distance = {d}\n" for d in (0.2, 0.3, 0.5, 1.0, 2.0))
+    camera = "[camera]\nfocal_length = 0.006\nf_number = 2.0\npixel_pitch = 1e-5\n"
+    (folder / "stacks.toml").write_text(camera + frames + "[depth]\nfar = 2.5\n")
+    (item,) = benchmark_part(folder, "test")
+    assert item.name == "000001" and item.stack.focus_distances.tolist() == [0.2, 0.3, 0.5, 1.0, 2.0]
+    assert (item.stack.camera.focal_length, item.stack.camera.f_number, item.stack.camera.pixel_pitch) == (
+        6e-3,
+        2,
+        1e-5,
+    )
+    assert float(item.stack.as_batch().magnification[0, 0]) == pytest.approx(1 - 6e-3 / 0.2)
+    assert item.depth.max() == 2.5
+    (folder / "stacks.toml").write_text(camera)
+    assert_one_sentence(message_of(lambda: benchmark_part(folder, "test"), ValueError), "stacks.toml", "render")
 
 
 def test_values_and_blur_as_asked_for(folder: Path) -> None:

@@ -13,8 +13,9 @@ from scipy.io import savemat
 
 from focalsweep import Camera, Gaussian, coc_px, srgb_to_linear
 from focalsweep.datasets import nyu
-from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup, official_split
+from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup, official_split, part_of
 from focalsweep.synthesis.layered import render_layered
+from tests.errors import assert_one_sentence, message_of
 
 HEIGHT, WIDTH = 24, 32
 
@@ -149,3 +150,17 @@ def test_official_split(tmp_path: Path) -> None:
     savemat(tmp_path / "splits.mat", {"trainNdxs": np.array([[3], [4]]), "testNdxs": np.array([[1], [2], [9]])})
     assert official_split(tmp_path / "splits.mat", "test") == [0, 1, 8]
     assert official_split(tmp_path / "splits.mat", "train") == [2, 3]
+
+
+def test_parts_do_not_meet(tmp_path: Path, mat: Path) -> None:
+    """The published file has both: what is for testing is never trained on."""
+    assert_one_sentence(message_of(lambda: part_of(mat, "test"), FileNotFoundError), "splits.mat", "official")
+    savemat(mat.with_name("splits.mat"), {"trainNdxs": np.array([[3]]), "testNdxs": np.array([[1], [2]])})
+    assert part_of(mat, "test") == (mat, [0, 1]) and part_of(mat, "train") == (mat, [2])
+    both, one = tmp_path / "both", tmp_path / "one"
+    for folder in (both / "train", both / "dev", one):
+        folder.mkdir(parents=True)
+    assert part_of(both, "train") == (both / "train", None) and part_of(both, "test") == (both / "dev", None)
+    assert part_of(one, "train") == part_of(one, "test") == (one, None)
+    assert part_of(both / "dev", "test") == (both / "dev", None)
+    assert_one_sentence(message_of(lambda: part_of(both / "dev", "train"), ValueError), "for testing", "train/")

@@ -146,6 +146,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     (tmp_path / "size.json").write_bytes(json_bytes({"rows": rows}))
     assert figure(monkeypatch, "stack-size", tmp_path / "size.json", "-o", tmp_path / "new" / "size.png") == 0
     assert is_picture((tmp_path / "new" / "size.png").read_bytes())
+    (tmp_path / "list.json").write_text("[1]")
     monkeypatch.setattr(plots, "plot_costs", lambda stack, pixels, truth: repr((pixels, truth.shape)).encode())
     assert figure(monkeypatch, "costs", "demo", "-o", tmp_path / "costs.png", "--pixel", "3,4") == 0
     assert (tmp_path / "costs.png").read_bytes() == b"([(3, 4)], (288, 384))"
@@ -153,7 +154,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for arguments, words in (
         (["magic", "demo"], ("'magic'", "offsets")),
         (["depth", "none.json"], ("none.json", "evaluate")),
+        (["depth", str(tmp_path / "new" / "size.png")], ("size.png", "evaluate")),
+        (["confidence", str(tmp_path / "list.json")], ("list.json", "evaluate")),
+        (["robustness", str(tmp_path / "size.json")], ("size.json", "flaws", "another protocol")),
+        (["depth", str(tmp_path / "size.json")], ("size.json", "by depth", "another protocol")),
         (["costs", "demo", "--pixel", "3"], ("--pixel", "ROW,COLUMN")),
     ):
         assert figure(monkeypatch, *arguments, "-o", tmp_path / "x.png") == 2
+        assert not (tmp_path / "x.png").exists()
         assert_one_sentence(capsys.readouterr().err.strip().removeprefix("focalsweep: "), *words)

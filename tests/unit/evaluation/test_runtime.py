@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from focalsweep import DepthGrid
 from focalsweep.evaluation import runtime
 from focalsweep.evaluation.runtime import NAMES, evaluate_runtime, parts_of, peak_on_cpu
 from focalsweep.evaluation.tables import table_of
@@ -43,6 +44,11 @@ def test_parts_are_those_of_the_method() -> None:
         parts = parts_of("argmin-paper", stack)
         assert parts.sweep and parts.network and parts.sweep().shape == (1, 64, 32, 32)
         torch.testing.assert_close(parts.network().inverse_depth, parts.total().inverse_depth)
+        parts, whole = parts_of("argmin", stack), METHODS["argmin"](stack, DepthGrid.around(stack.one_of_batch(0), 64))
+        assert parts.sweep and parts.network
+        torch.testing.assert_close(parts.network()[0], whole.depth)
+        torch.testing.assert_close(parts.network()[2], whole.confidence)
+        torch.testing.assert_close(parts.total().depth, whole.depth)
 
 
 def test_memory_of_a_process_of_its_own() -> None:
