@@ -106,7 +106,9 @@ def run_protocol(
     about = {"quick": quick, "trained": trained.about}
     with torch.no_grad():
         if protocol in ON_STACKS:
-            kept = {"cache": cache} if protocol.startswith("nyu") else {}  # the others' stacks are files already
+            kept: dict[str, Any] = {"pictures": pictures}
+            if protocol.startswith("nyu"):  # the others' stacks are files already
+                kept["cache"] = cache
             result = ON_STACKS[protocol](compared, data, device, say, share, **kept)
         else:
             readers = {name: method.read_refitted for name, method in compared.items()}

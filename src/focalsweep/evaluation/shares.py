@@ -35,6 +35,11 @@ def over_processes(sums: T) -> T:
     return functools.reduce(operator.add, gathered)
 
 
+def leads() -> bool:
+    """Whether this is the first process of torch.distributed, or a process alone."""
+    return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
+
+
 def share_of_process(items: Sequence[Item]) -> Sequence[Item]:
     """Those that this process of torch.distributed measures: every n-th, so that long ones are spread."""
     if not (dist.is_available() and dist.is_initialized()):

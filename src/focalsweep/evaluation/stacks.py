@@ -20,10 +20,14 @@ from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.datasets.item import Item
 from focalsweep.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
+from focalsweep.evaluation import figures
 from focalsweep.evaluation.bands import BandErrors
+from focalsweep.evaluation.figures import Scene
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.metrics import Scoreboard
-from focalsweep.evaluation.shares import Say, in_turn, over_processes
+from focalsweep.evaluation.shares import Say, in_turn, leads, over_processes
+from focalsweep.optics.light import srgb_to_linear
+from focalsweep.results.writing import write_files
 from focalsweep.synthesis.sample import Sample
 
 Methods = dict[str, Method]
@@ -33,16 +37,18 @@ BANDS = tuple(0.25 * k for k in range(13))  # of true depth, for a curve
 SCALES = (1.0, 3.0, 5.0, 7.0, 9.0)  # the paper's Table 2
 SPLIT_FRAMES = (1, 3)  # 0.15 and 0.7 m; training had 0.1, 0.3 and 1.5
 NYU_UNIT = "1/0.3 m"  # depths times 0.3
+SHOWN = 3  # stacks whose depth maps are drawn
 
 
 def evaluate_defocusnet(
-    methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
+    methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0, pictures: Path | None = None
 ) -> dict[str, Any]:
-    """Errors of each picture, then their mean, at the paper's scales.
+    """Errors of each picture, then their mean, at the paper's scales; `pictures` is a folder for depth maps.
 
     What a scale moves beyond 3 m, where the planes end, does not count: counted as 3 m, most of a picture would be
-    right by saying "far", and errors would fall with the scale, where the paper's rise.
+    right by saying "far".
     """
+    gallery = _Gallery(pictures)
     bands = BandErrors(BANDS)
     boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
     items = some(benchmark_part(folder, "test"), share)
@@ -51,7 +57,10 @@ def evaluate_defocusnet(
             depth = item.depth * scale
             inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
             scaled = replace(item, stack=item.stack.scaled(scale), depth=inside)
-            _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
+            depths = _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
+            if scale == 1:
+                gallery.add(scaled, depths)
+    gallery.write()
     rows = [{"scale": f"{scale:g}", **row} for scale, board in boards.items() for row in _rows(board)]
     return {
         "protocol": "defocusnet",
@@ -70,13 +79,16 @@ def evaluate_defocusnet(
 
 
 def evaluate_focus_split(
-    methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0
+    methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0, pictures: Path | None = None
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
+    gallery = _Gallery(pictures)
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
     items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
-        _count(board, methods, with_frames(item, SPLIT_FRAMES), device)
+        split = with_frames(item, SPLIT_FRAMES)
+        gallery.add(split, _count(board, methods, split, device))
+    gallery.write()
     return {
         "protocol": "focus-split",
         "stacks": len(items),
@@ -98,6 +110,7 @@ def evaluate_nyu(
     setup: NyuSetup | None = None,
     protocol: str = "nyu",
     cache: Path | None = None,
+    pictures: Path | None = None,
 ) -> dict[str, Any]:
     """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth.
 
@@ -105,12 +118,15 @@ def evaluate_nyu(
     """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     bands = BandErrors(BANDS)
+    gallery = _Gallery(pictures)
     setup = setup or NyuSetup()
-    pictures, ids = part_of(folder, "test")
-    items = some(Nyu(pictures, ids, setup=setup, device=device, cache=cache), share)
+    path, ids = part_of(folder, "test")
+    items = some(Nyu(path, ids, setup=setup, device=device, cache=cache), share)
     for item in in_turn(items, say, 10):
         displayed = setup.light == "display"
-        _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
+        depths = _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
+        gallery.add(item, depths, len(CROPS) // 2, displayed)
+    gallery.write()
     return {
         "protocol": protocol,
         "pictures": len(items),
@@ -140,8 +156,9 @@ def _count(
     windows: Sequence[tuple[int, int]] | None = None,
     displayed: bool = False,
     bands: BandErrors | None = None,
-) -> None:
+) -> dict[str, Tensor]:  # N h w, of every method that reads such a stack
     """All methods on one stack. `displayed`: its values are display-encoded and stand as light."""
+    depths: dict[str, Tensor] = {}
     stack, truth = item.stack.to(device), item.depth.to(device)[None]
     known = truth if windows is None else _cut(truth, windows)
     for name, method in methods.items():
@@ -156,6 +173,35 @@ def _count(
         board.add(name, depth, known)
         if bands:
             bands.add(name, depth, known)
+        depths[name] = depth
+    return depths
+
+
+class _Gallery:
+    """The first stacks with every method's depth, for people (the paper's Figures 8 and 12): depths.png of a folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._scenes: list[Scene] = []
+
+    def add(self, item: Item, depths: dict[str, Tensor], window: int | None = None, displayed: bool = False) -> None:
+        """A stack's farthest frame, truth and depths, all of it or in one window; no more than SHOWN are kept."""
+        if not depths or len(self._scenes) == SHOWN:
+            return
+        frame = item.stack.images[int(item.stack.focus_distances.argmax())].expand(3, -1, -1)
+        maps = torch.cat([srgb_to_linear(frame) if displayed else frame, item.depth[None].to(frame)])
+        if window is not None:
+            top, left = CROPS[window]
+            maps = maps[:, top : top + CROP_PX, left : left + CROP_PX]
+        light, truth = (part.float().cpu().numpy() for part in (maps[:3].movedim(0, -1), maps[3]))
+        found = {name: depth[window or 0].float().cpu().numpy() for name, depth in depths.items()}
+        self._scenes.append(Scene({"Focused farthest": light}, found, truth))
+
+    def write(self) -> None:
+        """Of several processes only the one that leads writes, and what it has seen itself."""
+        if self._folder and self._scenes and leads():
+            png = figures.comparison(self._scenes)
+            write_files({self._folder / "depths.png": lambda file: file.write(png)})
 
 
 def _read(method: Method, sample: Sample, windows: Sequence[tuple[int, int]] | None) -> Tensor:

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from focalsweep import DepthGrid, linear_to_srgb
 from focalsweep.baselines.protocol import FrameCountError
-from focalsweep.evaluation import stacks
+from focalsweep.evaluation import figures, stacks
+from focalsweep.evaluation.figures import Scene
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.tables import table_of
 from focalsweep.synthesis.sample import Sample
@@ -137,13 +139,13 @@ def test_a_share_is_spread_over_all(nyu: Path) -> None:
 
 def test_tables_show_the_papers_figures_beside(benchmark: Path, nyu: Path) -> None:
     methods = {"a": times(1.1), "b": times(1.2)}
-    for record, figures in (
+    for record, shown in (
         (stacks.evaluate_defocusnet(methods, benchmark, CPU, quiet), ("0.239", "0.403")),
         (stacks.evaluate_focus_split(methods, benchmark, CPU, quiet), ("0.242", "0.299")),
         (stacks.evaluate_nyu(methods, nyu, CPU, quiet), ("0.186", "0.029", "1/0.3 m")),
     ):
         text = table_of(record).markdown()
-        assert all(figure in text for figure in figures)
+        assert all(figure in text for figure in shown)
         assert "not ours" in text and table_of(record).latex().startswith("\\begin{tabular}")
 
 
@@ -165,3 +167,39 @@ def test_a_method_of_a_fixed_number_of_frames_has_dashes(benchmark: Path, nyu: P
         assert r"five & --$^1$" in table_of(record).latex()
     record = stacks.evaluate_defocusnet(methods, benchmark, CPU, quiet)
     assert "–" not in table_of(record).markdown()
+
+
+def test_depth_maps_of_the_first_stacks_are_drawn(
+    benchmark: Path, nyu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[Scene]] = []
+    draw = figures.comparison
+
+    def remember(scenes: list[Scene]) -> bytes:
+        drawn.append(scenes)
+        return draw(scenes)
+
+    monkeypatch.setattr(figures, "comparison", remember)
+    monkeypatch.setattr(stacks, "SHOWN", 1)
+
+    def two(sample: Sample) -> torch.Tensor:
+        raise FrameCountError("reads 2 frames")
+
+    methods = {"low": times(0.9), "two": Method(two, lambda _: PLANES)}
+    for evaluate, frame in ((stacks.evaluate_defocusnet, 4), (stacks.evaluate_focus_split, 3)):
+        evaluate(methods, benchmark, CPU, quiet, pictures=tmp_path / str(frame))
+        with Image.open(tmp_path / str(frame) / "depths.png") as png:
+            assert png.width > 500
+        (scene,) = drawn.pop()
+        truth = np.minimum(true_depth(0).astype(np.float32), 3)
+        assert list(scene.depths) == ["low"] and np.array_equal(scene.truth, truth)  # type: ignore[arg-type]
+        np.testing.assert_allclose(scene.depths["low"], 0.9 * truth, rtol=1e-6)
+        light = linear_to_srgb(torch.from_numpy(scene.frames["Focused farthest"]))
+        np.testing.assert_allclose(light, codes(0, frame) / 255, atol=1e-5)
+    stacks.evaluate_nyu(methods, nyu, CPU, quiet, pictures=tmp_path / "nyu-pictures")
+    (scene,) = drawn.pop()
+    steps = np.random.default_rng(3).integers(20, 250, (24, 32))
+    np.testing.assert_allclose(scene.truth, 0.3 * (steps[5:17, 9:21] + 0.5) / 25.5, rtol=1e-5)  # type: ignore[arg-type]
+    np.testing.assert_allclose(scene.depths["low"], 0.9 * np.asarray(scene.truth), rtol=1e-5)
+    stacks.evaluate_focus_split({"two": methods["two"]}, benchmark, CPU, quiet, pictures=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
