@@ -4,7 +4,7 @@ FOLDER holds Carvalho's pairs (see focalsweep/datasets/dfd.py): one view at f/2.
 picture is blurred as the thin lens at f/2.8 says it must be, by the measured depth, and compared with the real f/2.8
 picture: with the model's own amount of blur, with wrong amounts, with wrong focus distances, and without blur.
 
-OUT receives blur_of_real_pairs.json and .png. STEP 3 takes every third scene.
+OUT receives blur-of-real-pairs.json and blur_of_real_pairs.png. STEP 3 takes every third scene.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def main(folder: Path, output: Path, step: int = 1) -> None:
     output.mkdir(parents=True, exist_ok=True)
     write_files(
         {
-            output / "blur_of_real_pairs.json": lambda file: file.write(json_bytes(record)),
+            output / "blur-of-real-pairs.json": lambda file: file.write(json_bytes(record)),
             output / "blur_of_real_pairs.png": lambda file: picture.save(file, "png"),
         }
     )

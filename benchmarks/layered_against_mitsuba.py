@@ -2,7 +2,7 @@
 
 A wall and two panels before it, all textured and facing the camera, focused at each of the three. Mitsuba traces the
 scene through a lens, and once through a pinhole: that sharp picture and its depth are what the layered renderer gets.
-OUT receives layered_against_mitsuba.json and .png.
+OUT receives layered-against-mitsuba.json and layered_against_mitsuba.png.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def main(output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     write_files(
         {
-            output / "layered_against_mitsuba.json": lambda file: file.write(json_bytes(record)),
+            output / "layered-against-mitsuba.json": lambda file: file.write(json_bytes(record)),
             output / "layered_against_mitsuba.png": lambda file: image.save(file, "png"),
         }
     )

@@ -13,7 +13,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from focalsweep.baselines.protocol import NEAREST, Answer, FrameCountError, read_out
+from focalsweep.baselines.protocol import NEAREST, Answer, check_frames, read_out
 from focalsweep.model.blocks import conv_block, pad_to_multiple
 
 STRIDE = 32
@@ -59,12 +59,7 @@ class DDFF(nn.Module):
         distances: Tensor,  # B F: not used
     ) -> Answer:
         batch, frames, _, height, width = pictures.shape
-        if frames != self.frames:
-            raise FrameCountError(
-                f"DDFF reads stacks of {self.frames} frames, as it was trained, but this one has {frames}: "
-                "take as many frames, or train with network_options.frames",
-                note=f"reads stacks of {self.frames} frames alone, as it was trained",
-            )
+        check_frames("DDFF", self.frames, frames)
         x = pad_to_multiple(pictures.flatten(0, 1) - 0.5, STRIDE)
         kept = []
         for stage in self.encoder:

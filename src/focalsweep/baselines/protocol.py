@@ -30,6 +30,16 @@ class FrameCountError(ValueError):
         self.note = note or words
 
 
+def check_frames(network: str, trained: int, given: int) -> None:
+    """Refuse a stack of another number of frames than a network was trained on."""
+    if given != trained:
+        raise FrameCountError(
+            f"{network} reads stacks of {trained} frames, as it was trained, but this one has {given}: "
+            "take as many frames, or train with network_options.frames",
+            note=f"reads stacks of {trained} frames alone, as it was trained",
+        )
+
+
 class Baseline(Protocol):
     """A method by name, as in `pipeline.METHODS`."""
 

@@ -113,7 +113,7 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", help="JSON file for the result; its tables go beside it.")
     ] = None,
     device: Device = "auto",
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="About a tenth of the data, for a first look.")] = False,
     cache: Cache = None,
     join: Annotated[
         list[Path] | None,

@@ -240,7 +240,7 @@ class Scoreboard:
             by default.
         rescalings: of RESCALINGS; a row for each.
         bands: borders of true depth, in metres; a group for each step between them.
-        farthest: see `rescaled`.
+        farthest: where the truth ends, and so do depths, after they were rescaled; see `rescaled` too.
     """
 
     def __init__(
@@ -267,10 +267,13 @@ class Scoreboard:
     ) -> None:
         """Count a batch: all of it, by depth band, and by further `groups` of pixels. Rescaling is by all of it."""
         measure = picture_sums if self.settings["per_picture"] else error_sums
+        farthest: float | None = self.settings["farthest"]
         known = known_pixels(depth, truth, counted)
         masks = {"all": known, **depth_bands(truth, self.settings["bands"]), **(groups or {})}
         for how in self.settings["rescalings"]:
-            fitted = rescaled(depth, truth, how, known, self.settings["farthest"])
+            fitted = rescaled(depth, truth, how, known, farthest)
+            if farthest:
+                fitted = fitted.clamp(max=farthest)
             for group, mask in masks.items():
                 self._count((method, group, how), measure(fitted, truth, known & mask))
 

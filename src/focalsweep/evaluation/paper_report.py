@@ -12,28 +12,28 @@ from focalsweep.evaluation.robustness import FACTORS
 from focalsweep.evaluation.tables import Layout, markdown_table, results_table
 
 Record = dict[str, Any]
-RUNS = "--run PaperNet=runs/paper --run SweepNet=runs/sweepnet-defocusnet"
+RUNS = "--run PaperNet=runs/paper-defocusnet --run SweepNet=runs/sweepnet-defocusnet"
 RIVALS = "--run DDFF=runs/ddff --run DefocusNet=runs/defocusnet --run AiFDepthNet=runs/aifdepthnet"
 ON_NYU = (
     "--run PaperNet=runs/paper-nyu --run SweepNet=runs/sweepnet-nyu --run DDFF=runs/ddff-nyu "
     "--run DefocusNet=runs/defocusnet-nyu --run AiFDepthNet=runs/aifdepthnet-nyu"
 )
 ABLATION = (
-    '--run PaperNet=runs/paper --run "PaperNet, normalisation alone=runs/paper-no-outlier-removal" '
+    '--run PaperNet=runs/paper-defocusnet --run "PaperNet, normalisation alone=runs/paper-no-outlier-removal" '
     '--run "PaperNet, outlier removal alone=runs/paper-no-normalisation" '
     '--run "PaperNet, neither=runs/paper-no-outlier-removal-no-normalisation" '
     '--run "PaperNet, without neighbours=runs/paper-no-neighbours"'
 )
 SPLIT = (
     "--run PaperNet=runs/paper-focus-split --run SweepNet=runs/sweepnet-focus-split "
-    "--run DefocusNet=runs/defocusnet-focus-split --run AiFDepthNet=runs/aifdepthnet-focus-split"
+    "--run DefocusNet=runs/defocusnet-focus-split"
 )
 PENDING = {
     "defocusnet": f"evaluate defocusnet --data BENCHMARK --methods sweep,focus_measure,suwajanakorn {RUNS} {RIVALS}",
     "ablation": f"evaluate defocusnet --data BENCHMARK --methods argmin-paper,sweep {ABLATION}",
     "focus-split": f"evaluate focus-split --data BENCHMARK --methods sweep,focus_measure,suwajanakorn {SPLIT}",
     "nyu": f"evaluate nyu --data NYU --methods sweep,sweep-sampled,focus_measure,suwajanakorn {RUNS} "
-    f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames')}",
+    f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames').replace('runs/aifdepthnet', 'runs/aifdepthnet-3-frames')}",
     "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep {ON_NYU}",
     "stack-size": f"evaluate stack-size --methods sweep,argmin,focus_measure,suwajanakorn {RUNS} {RIVALS}",
     "runtime-cpu": "evaluate runtime --device cpu",

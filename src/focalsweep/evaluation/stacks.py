@@ -50,7 +50,7 @@ def evaluate_defocusnet(
     """
     gallery = _Gallery(pictures)
     bands = BandErrors(BANDS)
-    boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median")) for scale in SCALES}
+    boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=FARTHEST) for scale in SCALES}
     items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         for scale, board in boards.items():
@@ -83,7 +83,7 @@ def evaluate_focus_split(
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     gallery = _Gallery(pictures)
-    board = Scoreboard(per_picture=True, rescalings=("raw", "median"))
+    board = Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=FARTHEST)
     items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         split = with_frames(item, SPLIT_FRAMES)
@@ -166,14 +166,14 @@ def _count(
         if displayed and method.displayed:
             sample = as_displayed(sample)
         try:
-            depth = _read(method, sample, windows).clamp(max=FARTHEST)
+            depth = _read(method, sample, windows)
         except FrameCountError as error:
             board.refuse(name, error.note)
             continue
         board.add(name, depth, known)
+        depths[name] = depth.clamp(max=FARTHEST)
         if bands:
-            bands.add(name, depth, known)
-        depths[name] = depth
+            bands.add(name, depths[name], known)
     return depths
 
 

@@ -22,8 +22,8 @@ from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 FARTHEST = 50.0  # times the nearest plane: depth ends there, for infinity is no number to learn
-LARGEST_BLUR_PX = 20.0  # DefocusNet's blur maps are clipped: 1 is this blur or a wider one
-DEPTH_WEIGHT = 1 / 3  # of DefocusNet's depth against its blur
+LARGEST_BLUR_PX = 1e-4 / (3.1e-3 / 256)  # DefocusNet's blur maps are clipped: 1 is 0.1 mm on its sensor, or more
+FULL_DEPTH = 3.0  # metres: DefocusNet's unit of depth in its loss
 SMOOTHNESS = 0.002  # of AiFDepthNet's depth beside its all-in-focus picture
 EDGE_STEP = 0.1  # of sRGB: a step of the picture that allows one of depth
 
@@ -44,7 +44,8 @@ class RivalObjective(ABC):
         truth, known = true_depth(sample)
         loss, figures = self.loss(answer, sample, truth, known, picture)
         with torch.no_grad():
-            relative = masked_mean((answer.depth - truth).abs() / truth, known)
+            limit = FARTHEST / plane_ends(sample)[0]
+            relative = masked_mean((torch.minimum(answer.depth, limit) - truth).abs() / truth, known)
             return loss, figures | {"abs_rel": relative}
 
     @abstractmethod
@@ -77,7 +78,7 @@ class DisparityObjective(RivalObjective):
 
 
 class BlurObjective(RivalObjective):
-    """DefocusNet: squared errors of each frame's clipped blur and, by a third, of depth in metres."""
+    """DefocusNet: squared errors of each frame's clipped blur, and of depth in units of 3 m."""
 
     def loss(
         self, answer: Answer, sample: Sample, truth: Tensor, known: Tensor, pictures: Tensor
@@ -86,7 +87,7 @@ class BlurObjective(RivalObjective):
         target = true_blur(sample, truth)
         blur = masked_mean((answer.blur - target).square(), known[:, None].expand_as(target))
         depth = masked_mean((answer.metres - truth).square(), known)
-        return blur + DEPTH_WEIGHT * depth, {"blur": blur, "depth": depth}
+        return blur + depth / FULL_DEPTH**2, {"blur": blur, "depth": depth}
 
 
 class AttentionObjective(RivalObjective):

@@ -17,8 +17,8 @@ PUBLISHED_MILLIONS = {"ddff": 40.0, "defocusnet": 3.7, "aifdepthnet": 16.5, "aif
 TINY = {
     "ddff": {"frames": 3, "width": 2},
     "defocusnet": {"width": 2},
-    "aifdepthnet": {"width": 0.05},
-    "aifdepthnet-aif": {"width": 0.05},
+    "aifdepthnet": {"width": 0.05, "frames": 3},
+    "aifdepthnet-aif": {"width": 0.05, "frames": 3},
 }
 CAMERA = Camera(0.05, 2.8, 6e-5)
 DISTANCES = (0.8, 1.2, 2.0)
@@ -71,13 +71,14 @@ def test_every_weight_has_a_gradient(name: str) -> None:
     assert sum(touched) > 0.8 * len(touched)  # tiny layers may have died behind a ReLU
 
 
-def test_ddff_says_its_number_of_frames() -> None:
+def test_two_say_their_number_of_frames_and_defocusnet_takes_any() -> None:
     images = torch.rand(1, 2, 3, 16, 16)
     stack = FocalStack(images, DISTANCES[:2], CAMERA).as_batch()
-    words = message_of(lambda: predict(tiny("ddff"), stack, DepthGrid.around(stack, 4)), FrameCountError)
-    assert_one_sentence(words, "3 frames", "has 2")
-    for name in ("defocusnet", "aifdepthnet"):  # and these take any
-        assert predict(tiny(name), stack, DepthGrid.around(stack, 4)).depth.shape == (1, 16, 16)
+    planes = DepthGrid.around(stack, 4)
+    for name, title in (("ddff", "DDFF"), ("aifdepthnet", "AiFDepthNet")):
+        words = message_of(lambda name=name: predict(tiny(name), stack, planes), FrameCountError)  # type: ignore[misc]
+        assert_one_sentence(words, title, "3 frames", "has 2", "network_options.frames")
+    assert predict(tiny("defocusnet"), stack, planes).depth.shape == (1, 16, 16)
 
 
 def test_ddff_does_not_see_distances_and_the_others_do() -> None:

@@ -71,7 +71,7 @@ def test_commands_of_what_is_to_be_run_are_understood(name: str) -> None:
     assert set(options.get("--methods", "sweep").split(",")) <= known
     configs = {path.stem for path in (ROOT / "configs").glob("*.toml")}
     for folder in (word.split("=")[1] for word in words if word.count("=") == 1):
-        assert folder.removeprefix("runs/") in {*configs, "paper"}, folder
+        assert folder.removeprefix("runs/") in configs, folder
 
 
 def test_figures_that_are_not_drawn_say_how(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_losses_by_hand(sample: Sample) -> None:
     assert right.blur is not None
     off = Answer(truth + 0.1, disparity=1 / truth + 0.2, metres=truth + 0.3, blur=right.blur + 0.4)
     assert OBJECTIVES["ddff"]()(Says(off), sample)[0].item() == pytest.approx(0.04, rel=1e-4)
-    assert OBJECTIVES["defocusnet"]()(Says(off), sample)[0].item() == pytest.approx(0.16 + 0.09 / 3, rel=1e-4)
+    assert OBJECTIVES["defocusnet"]()(Says(off), sample)[0].item() == pytest.approx(0.16 + 0.3**2 / 9, rel=1e-4)
     assert OBJECTIVES["aifdepthnet"]()(Says(off), sample)[0].item() == pytest.approx(0.1, rel=1e-4)
     bright = Answer(torch.ones_like(truth), sharp=stitched(sample) + 0.25)
     assert OBJECTIVES["aifdepthnet-aif"]()(Says(bright), sample)[0].item() == pytest.approx(0.25, rel=1e-4)
@@ -162,23 +162,35 @@ def test_gradients_are_those_of_the_loss(sample: Sample, name: str) -> None:
     assert slope != 0
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_each_learns_a_scene(sample: Sample, name: str) -> None:
-    torch.manual_seed(0)
+def learnt(name: str, samples: list[Sample]) -> tuple[list[float], float]:
+    """Losses on the samples in turn, and the mean AbsRel at the end."""
+    torch.manual_seed(1)
     network, objective = build(name, **SMALL[name]), OBJECTIVES[name]()
-    optimizer = torch.optim.Adam(network.parameters(), 3e-3)
+    rate, steps = (1e-3, 200) if name == "defocusnet" else (3e-3, 60)  # without norms it is the slowest
+    optimizer = torch.optim.Adam(network.parameters(), rate)
     losses, errors = [], []
-    for _ in range(40):
-        loss, figures = objective(network, sample)
+    for step in range(steps):
+        loss, figures = objective(network, samples[step % len(samples)])
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(loss.item())
         errors.append(figures["abs_rel"].item())
-    print(f"{name}: loss {losses[0]:.4f} to {losses[-1]:.4f}, abs_rel {errors[0]:.3f} to {errors[-1]:.3f}")
-    assert losses[-1] < 0.5 * losses[0]
-    if name != "aifdepthnet-aif":
-        assert errors[-1] < 0.4 * errors[0]
+    return losses, sum(errors[-4:]) / 4
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_each_learns_by_looking(sample: Sample, name: str) -> None:
+    """A scene and its mirror image: one alone could be learnt by heart, without a look at the pictures."""
+    images = sample.stack.images.flip(-1)
+    pair = [sample, Sample(sample.stack.with_images(images), sample.planes, sample.depth.flip(-1))]
+    losses, error = learnt(name, pair)
+    assert sum(losses[-2:]) < 0.5 * sum(losses[:2])
+    if name != "aifdepthnet-aif":  # without depth it learns the picture
+        grey = [replace(one, stack=one.stack.with_images(torch.full_like(images, 0.3))) for one in pair]
+        blind = learnt(name, grey)[1]
+        print(f"{name}: AbsRel {error:.3f}, blind {blind:.3f}")
+        assert error < 0.7 * blind
 
 
 @pytest.mark.parametrize("uniform", [DepthGrid.uniform_in_inverse_depth, DepthGrid.uniform_in_depth])
@@ -196,8 +208,8 @@ def test_configs_build(name: str, data: str) -> None:
     config = read_config(CONFIGS / (f"{name}-nyu.toml" if data == "nyu" else f"{name}.toml"))
     assert config.network == name and type(build_objective(config)) is OBJECTIVES[name]
     assert config.data["kind"] == data
-    if name == "ddff":
-        assert config.network_options["frames"] == {"defocusnet": 5, "nyu": 3}[data]
+    if name != "defocusnet":
+        assert config.network_options.get("frames", 5) == {"defocusnet": 5, "nyu": 3}[data]
     small = replace(config, network_options=SMALL[name])
     assert type(build_network(small)) is type(build(name, **SMALL[name]))
 
