@@ -68,6 +68,14 @@ def test_a_known_error_at_every_scale(benchmark: Path) -> None:
     assert row["rmse"] == pytest.approx(expected, rel=1e-4)
 
 
+def test_estimates_end_with_the_truth_after_they_were_rescaled(benchmark: Path, nyu: Path) -> None:
+    """Cut before, what lies beyond 3 m by a wrong scale alone could not come back."""
+    for evaluate, folder in ((stacks.evaluate_defocusnet, benchmark), (stacks.evaluate_nyu, nyu)):
+        rows = evaluate({"double": times(2.0)}, folder, CPU, quiet)["rows"]
+        assert all(row["abs_rel"] < 1e-5 for row in rows if row["rescaling"] == "median")
+        assert all(0.1 < row["abs_rel"] < 1 - 1e-3 for row in rows if row["rescaling"] == "raw")  # some are cut
+
+
 def test_scaled_stacks_keep_their_blur(benchmark: Path) -> None:
     seen = []
 
