@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from focalsweep.model.papernet import STRIDE, PaperNet
 from focalsweep.model.regression import prediction_from_probabilities
@@ -17,12 +18,14 @@ from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.tiles import core_of, cut_picture
-from focalsweep.sweep.volume import Progress, cost_volume, default_memory
+from focalsweep.sweep.volume import Progress, cost_volume, default_memory, sweep_coc_px
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 PAPER_PLANES = DepthGrid.uniform_in_depth()
 COST = PaperCost()
 LARGEST_BLUR_PX = 64.0  # that of the nearest plane at the largest scale of training
+SEEN_BLUR_PX = 7.0  # the widest in any picture of training: 6.7 px on the benchmark
+SMALLEST_PX = 64  # pictures are not made smaller than that
 TILE_PX = 512
 SMALLER_TILES_PX = (256, 128, 64)  # where memory is short
 HALO_PX = 128  # the network sees farther, but hardly uses it
@@ -61,9 +64,24 @@ def paper_depth(
 ) -> DepthPrediction:
     """Depth of a batched stack as the paper's network reads the paper's cost; large pictures go in tiles with halos.
 
-    Of `planes` only the range counts, see `planes_over`. Depth is the mean over the planes (Eq. 11), so that it lies
+    Of `planes` only the range counts, see `planes_over`. Pictures whose blur over that range is wider than any that the
+    network has met are read at a size where it is not. Depth is the mean over the planes (Eq. 11), so that it lies
     between them; std and confidence are those of the network's probabilities, which nobody calibrated.
     """
+    scale = SEEN_BLUR_PX / float(sweep_coc_px(stack, planes).abs().max().clamp_min(SEEN_BLUR_PX))
+    scale = max(scale, min(1.0, SMALLEST_PX / min(stack.size)))
+    if scale < 1:
+        small = _depth_at_size(stack.resized(scale), planes, memory, progress)
+        maps = torch.stack([1 / small.depth, small.std / small.depth.square(), small.confidence], 1)
+        inverse, spread, confidence = functional.interpolate(maps, size=stack.size, mode="bilinear").unbind(1)
+        return DepthPrediction(1 / inverse, spread / inverse.square(), confidence)
+    return _depth_at_size(stack, planes, memory, progress)
+
+
+def _depth_at_size(
+    stack: FocalStack, planes: DepthGrid, memory: int | None, progress: Progress | None
+) -> DepthPrediction:
+    """Depth of a batched stack at its own size."""
     channels = stack.images.shape[2]
     if channels not in (1, 3):
         raise ValueError(f'method "paper" reads gray or RGB pictures, but these have {channels} channels: use "argmin"')

@@ -114,6 +114,7 @@ def test_gray_stacks_and_others(folder: Path) -> None:
 
 def test_tiles_agree_with_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stack, shares = a_stack(160), list[float]()
+    monkeypatch.setattr(paper, "SEEN_BLUR_PX", 1e3)
     planes = DepthGrid.around(stack, 8)
     whole = paper.paper_depth(stack.as_batch(), planes)
     monkeypatch.setattr(paper, "TILE_PX", 64)
@@ -126,6 +127,31 @@ def test_tiles_agree_with_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert paper._tile_px((4000, 6000), 2 * 10**9) == 64 and paper._tile_px((4000, 6000), 10**8) == 64
     monkeypatch.undo()
     assert paper._tile_px((4000, 6000), 3 * 10**9) == 512 > paper._tile_px((4000, 6000), 10**9)
+
+
+def test_wide_blur_is_read_at_a_size_where_it_is_as_in_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, int]] = []
+    at_size = paper._depth_at_size
+
+    def remember(stack: FocalStack, *others: Any) -> Any:
+        sizes.append(stack.size)
+        return at_size(stack, *others)
+
+    monkeypatch.setattr(paper, "_depth_at_size", remember)
+    stack = a_stack(160)
+    planes = DepthGrid.around(stack, 8)
+    widest = float(coc_px(planes.depths, stack.focus_distances[:, None], stack.camera).abs().max())
+    for seen, expected in ((2 * widest, 160), (widest / 2, 80), (widest / 8, paper.SMALLEST_PX)):
+        monkeypatch.setattr(paper, "SEEN_BLUR_PX", seen)
+        found = paper.paper_depth(stack.as_batch(), planes)
+        assert sizes.pop() == (expected, expected) and found.depth.shape == (1, 160, 160)
+    monkeypatch.setattr(paper, "SEEN_BLUR_PX", widest / 2)
+    small, found = (
+        at_size(stack.as_batch().resized(0.5), planes, None, None),
+        paper.paper_depth(stack.as_batch(), planes),
+    )
+    means = torch.nn.functional.avg_pool2d(1 / found.depth, 2)
+    torch.testing.assert_close(means[:, 2:-2, 2:-2], (1 / small.depth)[:, 2:-2, 2:-2], rtol=0.05, atol=0)
 
 
 def test_without_the_file_there_is_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
