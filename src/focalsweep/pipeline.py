@@ -299,12 +299,12 @@ def estimate_as_it_is(
     """
     if method not in METHODS:
         raise ValueError(f"no method is called {method!r}: it is one of {', '.join(METHODS)}")
-    if method == "paper":
-        planes = planes_over(planes)
     start = time.perf_counter()
     with torch.no_grad():
         batch = stack.as_batch()
         prediction = METHODS[method](batch, planes, memory=memory, progress=progress)
+        if method == "paper":
+            planes = planes_over(planes)  # those that it swept
         estimated = time.perf_counter()
         if blend:
             sharp = _blended(stack, prediction.depth[0])[None]

@@ -146,6 +146,10 @@ def test_wide_blur_is_read_at_a_size_where_it_is_as_in_training(folder: Path, mo
         found = paper.paper_depth(stack.as_batch(), planes)
         assert sizes.pop() == (expected, expected) and found.depth.shape == (1, 160, 160)
     monkeypatch.setattr(paper, "SEEN_BLUR_PX", widest / 2)
+    estimate_depth(
+        stack, "paper", planes=planes
+    )  # the range that is asked for counts, not that of the network's planes
+    assert sizes.pop() == (80, 80)
     small, found = (
         at_size(stack.as_batch().resized(0.5), planes, None, None),
         paper.paper_depth(stack.as_batch(), planes),
