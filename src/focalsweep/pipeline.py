@@ -303,13 +303,13 @@ def estimate_as_it_is(
     with torch.no_grad():
         batch = stack.as_batch()
         prediction = METHODS[method](batch, planes, memory=memory, progress=progress)
-        if method == "paper":
-            planes = planes_over(planes)  # those that it swept
         estimated = time.perf_counter()
         if blend:
             sharp = _blended(stack, prediction.depth[0])[None]
         else:
             sharp = all_in_focus(batch, planes, 1 / prediction.depth, memory=memory).movedim(-3, -1)
+    if method == "paper":
+        planes = planes_over(planes)  # those that it swept; the nearest may be blurred by more than the picture's width
     record = {
         "method": method,
         "planes": {

@@ -11,7 +11,7 @@ import pytest
 import torch
 from benchmarks import pack_papernet
 
-from focalsweep import Camera, DepthGrid, FocalStack, coc_px, estimate_depth, paper
+from focalsweep import Camera, DepthGrid, FocalStack, coc_px, estimate_depth, paper, pipeline
 from focalsweep.cli.methods import method_of
 from focalsweep.model import weights
 from focalsweep.model.papernet import PaperNet
@@ -156,6 +156,25 @@ def test_wide_blur_is_read_at_a_size_where_it_is_as_in_training(folder: Path, mo
     )
     means = torch.nn.functional.avg_pool2d(1 / found.depth, 2)
     torch.testing.assert_close(means[:, 2:-2, 2:-2], (1 / small.depth)[:, 2:-2, 2:-2], rtol=0.05, atol=0)
+
+
+def test_the_sharp_picture_asks_for_no_more_memory_than_the_range(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network's planes begin far before a distant scene: at 12 megapixels, 893 px of blur."""
+    asked: list[DepthGrid] = []
+    sharp = pipeline.all_in_focus
+
+    def remember(stack: FocalStack, planes: DepthGrid, *others: Any, **more: Any) -> torch.Tensor:
+        asked.append(planes)
+        return sharp(stack, planes, *others, **more)
+
+    monkeypatch.setattr(pipeline, "all_in_focus", remember)
+    stack = a_stack()
+    planes = DepthGrid.uniform_in_inverse_depth(1.0, 2.0, 8)
+    result = estimate_depth(stack, "paper", planes=planes)
+    assert asked[0] is planes and result.planes.count == 64 and result.planes.depths[0] < 0.5
+    assert np.isfinite(result.all_in_focus).all()
 
 
 def test_without_the_file_there_is_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
