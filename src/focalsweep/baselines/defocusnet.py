@@ -19,6 +19,7 @@ from focalsweep.model.blocks import pad_to_multiple
 
 LEVELS = 5
 SLOPE = 0.2  # of the leaky ReLUs
+FARTHEST_FOCUS = 1.5  # metres, the benchmark's: the unit of distances, or frames of another focus lose their scale
 STRIDE = 2 ** (LEVELS - 1)
 
 
@@ -45,7 +46,7 @@ class DefocusNet(nn.Module):
     ) -> Answer:
         batch, frames, _, height, width = pictures.shape
         padded = pad_to_multiple(pictures.flatten(0, 1), STRIDE)
-        share = (distances / distances.amax(1, keepdim=True)).reshape(-1, 1, 1, 1)
+        share = (distances / FARTHEST_FOCUS).reshape(-1, 1, 1, 1)
         where = share.expand(-1, 1, *padded.shape[-2:]).to(padded, non_blocking=True)
         features, helping = self.blur(padded, frames)
         blur = read_out(self.blur_of, features)

@@ -12,6 +12,7 @@ from focalsweep.evaluation.robustness import FACTORS
 from focalsweep.evaluation.tables import Layout, markdown_table, results_table
 
 Record = dict[str, Any]
+OURS, CLASSICAL = "sweep,paper", "focus_measure,suwajanakorn"  # "paper" is the network of the paper that ships
 RUNS = "--run PaperNet=runs/paper-defocusnet --run SweepNet=runs/sweepnet-defocusnet"
 RIVALS = "--run DDFF=runs/ddff --run DefocusNet=runs/defocusnet --run AiFDepthNet=runs/aifdepthnet"
 ON_NYU = (
@@ -29,18 +30,19 @@ SPLIT = (
     "--run DefocusNet=runs/defocusnet-focus-split"
 )
 PENDING = {
-    "defocusnet": f"evaluate defocusnet --data BENCHMARK --methods sweep,focus_measure,suwajanakorn {RUNS} {RIVALS}",
+    "defocusnet": f"evaluate defocusnet --data BENCHMARK --methods flat,argmin-paper,{OURS},{CLASSICAL} {RUNS} "
+    f'{RIVALS} --run "AiFDepthNet, by the sharp picture=runs/aifdepthnet-aif"',
     "ablation": f"evaluate defocusnet --data BENCHMARK --methods argmin-paper,sweep {ABLATION}",
-    "focus-split": f"evaluate focus-split --data BENCHMARK --methods sweep,focus_measure,suwajanakorn {SPLIT}",
-    "nyu": f"evaluate nyu --data NYU --methods sweep,sweep-sampled,focus_measure,suwajanakorn {RUNS} "
+    "focus-split": f"evaluate focus-split --data BENCHMARK --methods sweep,argmin,{CLASSICAL} {SPLIT}",
+    "nyu": f"evaluate nyu --data NYU --methods flat,argmin-paper,sweep-sampled,{OURS},{CLASSICAL} {RUNS} "
     f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames').replace('runs/aifdepthnet', 'runs/aifdepthnet-3-frames')}",
-    "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep {ON_NYU}",
-    "stack-size": f"evaluate stack-size --methods sweep,argmin,focus_measure,suwajanakorn {RUNS} {RIVALS}",
+    "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep,sweep-sampled {ON_NYU}",
+    "stack-size": f"evaluate stack-size --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
     "runtime-cpu": "evaluate runtime --device cpu",
     "runtime-h200": "evaluate runtime --device cuda",
     "real-methods": "evaluate real --data STACKS",
     "confidence": "evaluate confidence --data BENCHMARK --methods argmin,sweep,focus_measure,suwajanakorn",
-    "robustness": f"evaluate robustness --methods sweep,argmin,focus_measure,suwajanakorn {RUNS} {RIVALS}",
+    "robustness": f"evaluate robustness --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
 }
 """Result files by name, and the command that makes each, less `focalsweep` and `-o benchmarks/results/NAME.json`."""
 

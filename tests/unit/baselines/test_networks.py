@@ -104,6 +104,15 @@ def test_defocusnet_joins_the_frames_by_their_maximum() -> None:
     torch.testing.assert_close(once.blur, again.blur[:, :3])
 
 
+def test_defocusnet_knows_how_far_its_frames_are_focused() -> None:
+    """The same pictures, focused twice as far away, are another stack."""
+    network, stack = tiny("defocusnet"), a_stack()
+    pictures, distances = near_to_far(stack)
+    near, far = network(pictures, distances), network(pictures, 2 * distances)
+    torch.testing.assert_close(near.blur, far.blur)
+    assert not torch.allclose(near.metres, far.metres)
+
+
 def test_aifdepthnet_answers_between_its_frames() -> None:
     stack = a_stack()
     network = tiny("aifdepthnet")
