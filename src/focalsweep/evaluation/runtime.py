@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import focalsweep
 from focalsweep import baselines
@@ -30,7 +30,7 @@ from focalsweep.pipeline import METHODS, made_whole, read_volume
 from focalsweep.sweep.argmin import find_minimum, read_costs, sharpest_frames
 from focalsweep.sweep.colour import in_strongest_colour
 from focalsweep.sweep.costs import ReblurCost
-from focalsweep.sweep.graphs import SWEEPS
+from focalsweep.sweep.graphs import SWEEPS, GraphCache
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -134,10 +134,15 @@ def _sweep_parts(stack: FocalStack, planes: DepthGrid) -> Parts:
     network = load_network("sweepnet", stack.images.device)
     frames = sharpest_frames(stack, planes).to(stack.images.device)
     volume = cost_volume(in_strongest_colour(stack), planes, "reblur")
+
+    def read(volume: Tensor) -> Tensor:
+        return made_whole(stack.images, frames, read_volume(network, stack.images, volume, frames))
+
+    records = GraphCache()  # on a GPU the whole of it is one recorded graph: so must its part be
     return Parts(
         lambda: METHODS["sweep"](stack, planes),
         lambda: cost_volume(in_strongest_colour(stack), planes, "reblur"),
-        lambda: made_whole(stack.images, frames, read_volume(network, stack.images, volume, frames)),
+        (lambda: records.run("network", read, volume)) if volume.is_cuda else (lambda: read(volume)),
         _count(network),
     )
 
