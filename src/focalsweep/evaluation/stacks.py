@@ -57,7 +57,7 @@ def evaluate_defocusnet(
             depth = item.depth * scale
             inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
             scaled = replace(item, stack=item.stack.scaled(scale), depth=inside)
-            depths = _count(board, methods, scaled, device, bands=bands if scale == 1 else None)
+            depths = count(board, methods, scaled, device, bands=bands if scale == 1 else None)
             if scale == 1:
                 gallery.add(scaled, depths)
     gallery.write()
@@ -87,7 +87,7 @@ def evaluate_focus_split(
     items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         split = with_frames(item, SPLIT_FRAMES)
-        gallery.add(split, _count(board, methods, split, device))
+        gallery.add(split, count(board, methods, split, device))
     gallery.write()
     return {
         "protocol": "focus-split",
@@ -124,7 +124,7 @@ def evaluate_nyu(
     items = some(Nyu(path, ids, setup=setup, device=device, cache=cache), share)
     for item in in_turn(items, say, 10):
         displayed = setup.light == "display"
-        depths = _count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
+        depths = count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
         gallery.add(item, depths, len(CROPS) // 2, displayed)
     gallery.write()
     return {
@@ -148,7 +148,7 @@ def some(items: Sequence[Item], share: float) -> Sequence[Item]:
     return items[:: max(1, round(1 / share))]
 
 
-def _count(
+def count(
     board: Scoreboard,
     methods: Methods,
     item: Item,
