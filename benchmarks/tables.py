@@ -1,6 +1,6 @@
 """The networks of the tables in docs/paper.md and docs/baselines.md: trained on equally many stacks, then measured.
 
-    python benchmarks/tables.py ablation nyu --benchmark BENCHMARK --nyu NYU --stacks 38400 -o OUT
+    python benchmarks/tables.py ablation nyu --benchmark BENCHMARK --nyu NYU --stacks 24000 -o OUT
 
 A table is a name of `PENDING` (evaluation/paper_report.py), which says which runs it shows. Each is trained once,
 however many tables show it; a table is measured as soon as the last of its runs has ended. A second call goes on where
