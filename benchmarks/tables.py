@@ -20,14 +20,16 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from focalsweep.evaluation.paper_report import PENDING
 
 ROOT = Path(__file__).resolve().parents[1]
+TABLES = [name for name, command in PENDING.items() if "=runs/" in command]
 LEAST_SECONDS = 30  # a run that has less left is not begun
+SEEDED = "-seed-"  # between a run's name and the seed of a repetition
 
 
 class Workshop:
@@ -41,9 +43,7 @@ class Workshop:
 
     def train(self, name: str, stacks: int) -> None:
         """Train the run of this name, a config's with "-seed-2" after it or not, on so many stacks."""
-        stem, _, seed = name.partition("-seed-")
-        text = (ROOT / "configs" / f"{stem}.toml").read_text()
-        config = tomllib.loads(text)
+        text, config = config_of(name)
         steps = max(1, round(stacks / config["batch_size"]))
         values = {"steps": steps, "warmup_steps": min(config.get("warmup_steps", 0), steps // 4)}
         for key, value in values.items():
@@ -54,10 +54,10 @@ class Workshop:
         if left < LEAST_SECONDS:
             self.say(f"{name}: no time left")
             return
-        data = self.folder("NYU" if config["data"]["kind"] == "nyu" else "BENCHMARK")
-        command: list[str | Path] = ["train", path, "-o", self.output / "runs" / name, "--data", data]
+        command: list[str | Path] = ["train", path, "-o", self.output / "runs" / name, "--data", self.data_of(name)]
         command += ["--resume-if-any", "--cache", self.output / "cache", "--time-limit", f"{left / 60:.2f}"]
-        self._run(name, [*command, *(["--seed", seed] if seed else [])], f"{steps} steps")
+        _, seeded, seed = name.partition(SEEDED)
+        self._run(name, [*command, *(["--seed", seed] if seeded else [])])
 
     def measure(self, table: str, repeated: dict[str, int], processes: int, without: list[str]) -> None:
         """Measure a table's methods but some, and those of its runs that there are."""
@@ -78,15 +78,19 @@ class Workshop:
         if table in ("stack-size", "robustness") and self._folders["TEXTURES"]:
             command += ["--textures", self.folder("TEXTURES")]
         result = self.output / "results" / f"{table}.json"
-        self._run(f"measuring-{table}", [*command, "-o", result], str(result), processes)
+        self._run(f"measuring-{table}", [*command, "-o", result], processes)
+
+    def data_of(self, run: str) -> Path:
+        """The folder of what a run trains on."""
+        return self.folder("NYU" if config_of(run)[1]["data"]["kind"] == "nyu" else "BENCHMARK")
 
     def folder(self, name: str) -> Path:
         folder = self._folders[name]
         if folder is None:
-            raise ValueError(f"these tables need the stacks of {name}: give --{name.lower()} FOLDER")
+            raise typer.BadParameter(f"these tables need the stacks of {name}: give --{name.lower()} FOLDER")
         return folder
 
-    def _run(self, name: str, arguments: list[str | Path], what: str, processes: int = 1) -> None:
+    def _run(self, name: str, arguments: list[str | Path], processes: int = 1) -> None:
         started, log = monotonic(), self.output / "logs" / f"{name}.log"
         begin = [sys.executable, "-m"]
         if processes > 1:
@@ -94,7 +98,8 @@ class Workshop:
         command = [*begin, "focalsweep.cli.main", *(["--"] if processes > 1 else []), *map(str, arguments)]
         with log.open("a") as file:
             done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=_environment())
-        outcome = what if done.returncode == 0 else f"failed, see {log}"
+        steps = re.findall(r"at step (\d+)", log.read_text())  # fewer than asked for where the time was up
+        outcome = f"failed, see {log}" if done.returncode else f"{steps[-1]} steps" if steps else "done"
         self.say(f"{name}: {outcome}, {monotonic() - started:.0f} s")
 
     def say(self, text: str) -> None:
@@ -106,9 +111,15 @@ def _environment() -> dict[str, str]:
     return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
+def config_of(run: str) -> tuple[str, dict[str, Any]]:
+    """The config's text and what it says; a repetition's is that of the run that it repeats."""
+    text = (ROOT / "configs" / f"{run.partition(SEEDED)[0]}.toml").read_text()
+    return text, tomllib.loads(text)
+
+
 def with_seeds(run: str, repeated: dict[str, int]) -> list[str]:
     """A run and its repetitions: sweepnet-nyu, sweepnet-nyu-seed-1 ..."""
-    return [run, *(f"{run}-seed-{seed}" for seed in range(1, repeated.get(run, 1)))]
+    return [run, *(f"{run}{SEEDED}{seed}" for seed in range(1, repeated.get(run, 1)))]
 
 
 def runs_of(table: str, repeated: dict[str, int]) -> list[str]:
@@ -125,7 +136,7 @@ def read_repeated(texts: list[str]) -> dict[str, int]:
 
 
 def main(
-    tables: Annotated[list[str], typer.Argument(help=f"Of {', '.join(PENDING)}.")],
+    tables: Annotated[list[str], typer.Argument(help=f"Of {', '.join(TABLES)}.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for all of it.")],
     benchmark: Annotated[Path | None, typer.Option(help="What focalsweep render made.")] = None,
     nyu: Annotated[Path | None, typer.Option(help="NYU Depth V2.")] = None,
@@ -138,16 +149,18 @@ def main(
     minutes: Annotated[float, typer.Option(help="After which trainings end in good order.")] = 1e6,
 ) -> None:
     """Train and measure what the tables show."""
-    unknown = [table for table in tables if table not in PENDING]
+    unknown = [table for table in tables if table not in TABLES]
     if unknown:
-        raise typer.BadParameter(f"no table is called {unknown[0]}: it is one of {', '.join(PENDING)}")
+        raise typer.BadParameter(f"no table of networks is called {unknown[0]}: it is one of {', '.join(TABLES)}")
     folders = {"BENCHMARK": benchmark, "NYU": nyu, "TEXTURES": textures}
     workshop = Workshop(output.resolve(), {name: path and path.resolve() for name, path in folders.items()}, minutes)
-    for word in {word for table in tables for word in PENDING[table].split() if word in folders}:
-        workshop.folder(word)  # asked for now, not after the first hour
     repeated = read_repeated(repeat or [])
+    names = dict.fromkeys(name for table in tables for name in runs_of(table, repeated))
+    for name in names:  # asked for now, not after the first hour
+        workshop.data_of(name)
+    for word in {word for table in tables for word in PENDING[table].split() if word in folders}:
+        workshop.folder(word)
     with ThreadPoolExecutor(at_a_time) as trainings:
-        names = dict.fromkeys(name for table in tables for name in runs_of(table, repeated))
         begun = {name: trainings.submit(workshop.train, name, stacks) for name in names}
         for table in tables:
             for name in runs_of(table, repeated):

@@ -76,9 +76,11 @@ def test_a_run_that_failed_is_left_out(script: ModuleType, tmp_path: Path, monke
 
 
 def test_what_is_missing_is_said_first(script: ModuleType, ran: list[list[str]], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="give --nyu FOLDER"):
+    with pytest.raises(typer.BadParameter, match="give --nyu FOLDER"):
         script.main(["ablation", "nyu"], tmp_path, benchmark=tmp_path)
-    with pytest.raises(typer.BadParameter, match="no table is called magic"):
+    with pytest.raises(typer.BadParameter, match="give --benchmark FOLDER"):
+        script.main(["stack-size"], tmp_path)
+    with pytest.raises(typer.BadParameter, match="no table of networks is called magic"):
         script.main(["magic"], tmp_path)
     with pytest.raises(typer.BadParameter, match="NAME=COUNT"):
         script.main(["nyu-trained"], tmp_path, nyu=tmp_path, repeat=["sweepnet-nyu"])
