@@ -19,21 +19,18 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from focalsweep.cli.methods import in_sight
+from focalsweep.cli.methods import in_sight, method_of_sweepnet
 from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.datasets.nyu import CROPS, Nyu, NyuSetup, part_of
-from focalsweep.datasets.source import BEYOND
 from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.metrics import Scoreboard
-from focalsweep.evaluation.stacks import FARTHEST, count
+from focalsweep.evaluation.stacks import FARTHEST, count, within_planes
 from focalsweep.model import weights
-from focalsweep.model.blocks import fold_batch_norms
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.optics.psf import Disk, Sampled
 from focalsweep.results.writing import write_files
 from focalsweep.sweep.costs import Cost, ReblurCost
 from focalsweep.training.checkpoint import read_checkpoint
-from focalsweep.training.objectives import SweepObjective, depth_at
 
 State = dict[str, Tensor]
 SHIPPED = weights.WEIGHTS["sweepnet"]
@@ -54,11 +51,7 @@ def candidates(run: Path) -> dict[str, State]:
 def as_method(state: State, cost: Cost, device: torch.device) -> Method:
     network = SweepNet(**SHIPPED.options)
     weights.fill(network, state, FILE, "train it from these weights")
-    network = fold_batch_norms(network.eval()).requires_grad_(False)
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    network.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
-    objective = SweepObjective(cost)
-    return Method(lambda sample: depth_at(objective.read(network, sample).position.float(), sample), in_sight)
+    return method_of_sweepnet(weights.ready(network, device), cost, in_sight)
 
 
 @torch.no_grad()
@@ -73,9 +66,8 @@ def errors(states: dict[str, State], nyu: Path, benchmark: Path, every: int) -> 
         count(boards[0], methods, pictures[i], device, windows=CROPS, displayed=True)
     methods = {name: as_method(state, ReblurCost(), device) for name, state in states.items()}
     for i in range(0, len(stacks), STACKS_EVERY):
-        depth = stacks[i].depth
-        depth = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
-        count(boards[1], methods, replace(stacks[i], depth=depth), device)
+        item = stacks[i]
+        count(boards[1], methods, replace(item, depth=within_planes(item.depth)), device)
     found: dict[str, list[float]] = {name: [] for name in states}
     for board, what in zip(boards, ("NYU", "benchmark"), strict=True):
         for row in board.rows():

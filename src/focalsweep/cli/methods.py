@@ -54,7 +54,12 @@ def method_of(name: str, device: torch.device) -> Method:
     cost = ReblurCost(psf=Sampled(Disk())) if name.endswith("-sampled") else ReblurCost()
     if name.startswith("argmin"):
         return Method(lambda sample: _lowest(sample, cost), planes)
-    network, objective = load_network("sweepnet", device), SweepObjective(cost)
+    return method_of_sweepnet(load_network("sweepnet", device), cost, planes)
+
+
+def method_of_sweepnet(network: nn.Module, cost: Cost, planes: Callable[[FocalStack], DepthGrid]) -> Method:
+    """A SweepNet that is ready to predict."""
+    objective = SweepObjective(cost)
     return Method(lambda sample: depth_at(objective.read(network, sample).position.float(), sample), planes)
 
 

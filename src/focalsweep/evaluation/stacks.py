@@ -54,9 +54,7 @@ def evaluate_defocusnet(
     items = some(benchmark_part(folder, "test"), share)
     for item in in_turn(items, say, 10):
         for scale, board in boards.items():
-            depth = item.depth * scale
-            inside = depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
-            scaled = replace(item, stack=item.stack.scaled(scale), depth=inside)
+            scaled = replace(item, stack=item.stack.scaled(scale), depth=within_planes(item.depth * scale))
             depths = count(board, methods, scaled, device, bands=bands if scale == 1 else None)
             if scale == 1:
                 gallery.add(scaled, depths)
@@ -146,6 +144,11 @@ def evaluate_nyu(
 def some(items: Sequence[Item], share: float) -> Sequence[Item]:
     """Every n-th of them, so that a share is spread over all."""
     return items[:: max(1, round(1 / share))]
+
+
+def within_planes(depth: Tensor) -> Tensor:
+    """Depth that does not count where it lies beyond the planes."""
+    return depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
 
 
 def count(

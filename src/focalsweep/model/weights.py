@@ -122,6 +122,11 @@ def fill_shipped(network: torch.nn.Module, name: str) -> None:
 def _load(name: str, device: torch.device) -> SweepNet:
     network = SweepNet(**WEIGHTS[name].options)
     fill_shipped(network, name)
+    return ready(network, device)
+
+
+def ready(network: SweepNet, device: torch.device) -> SweepNet:
+    """The network as it predicts: batch norms folded, in half precision on a GPU."""
     network = fold_batch_norms(network.eval()).requires_grad_(False)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
