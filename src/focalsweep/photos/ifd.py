@@ -60,8 +60,8 @@ class Block:
         at = min(max(at, 0), self.size)
         return Block(self.data, self.start + at, max(0, min(size, self.size - at)), order or self.order)
 
-    def directory(self, offset: int) -> Iterator[Entry]:
-        """The entries of the directory at an offset that lie within the block."""
+    def directory(self, offset: int, moved_by: int = 0) -> Iterator[Entry]:
+        """The entries of the directory at an offset that lie within the block, moved since its offsets were written."""
         for count in self.numbers("H", offset):
             for number in range(min(count, MOST_ENTRIES)):
                 at = offset + 2 + 12 * number
@@ -72,7 +72,7 @@ class Block:
                 if kind not in FORMATS:
                     continue
                 size = length * struct.calcsize("=" + FORMATS[kind])
-                where = at + 8 if size <= 4 else next(iter(self.numbers("I", at + 8)), -1)
+                where = at + 8 if size <= 4 else next(iter(self.numbers("I", at + 8)), -1) + moved_by
                 if length and 0 <= where <= self.size - size:
                     yield Entry(tag, kind, length, where, size)
 

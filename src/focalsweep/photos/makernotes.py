@@ -29,14 +29,17 @@ def maker_note_tags(block: Block, entry: Entry, tags: dict[str, Any]) -> dict[st
     if make.startswith("sony"):
         return _sony(block, entry, head, str(tags.get("Model", "")))
     if make.startswith("canon"):
-        return canon_tags(block, entry.at)
+        return canon_tags(block, entry.at, _moved_by(block, entry))
     return {}
 
 
-def canon_tags(block: Block, offset: int) -> dict[str, Any]:
-    """The focus range of Canon, in metres: words 20 and 21 of FileInfo, 19 and 20 of ShotInfo (older bodies), in cm."""
+def canon_tags(block: Block, offset: int, moved_by: int = 0) -> dict[str, Any]:
+    """The focus range of Canon, in metres: words 20 and 21 of FileInfo, 19 and 20 of ShotInfo (older bodies), in cm.
+
+    `moved_by` is how far the note lies from where the camera wrote it: its offsets are of then.
+    """
     found: dict[int, Any] = {}
-    for entry in block.directory(offset):
+    for entry in block.directory(offset, moved_by):
         if entry.tag in (0x0004, 0x0093) and entry.kind in (3, 8) and entry.tag not in found:
             found[entry.tag] = block.value(entry)
     for tag, first in ((0x0093, 20), (0x0004, 19)):
@@ -46,6 +49,14 @@ def canon_tags(block: Block, offset: int) -> dict[str, Any]:
             if upper:
                 return {"FocusDistanceUpper": upper / 100, "FocusDistanceLower": lower / 100}
     return {}
+
+
+def _moved_by(block: Block, entry: Entry) -> int:
+    """Canon's notes end in a TIFF header with the offset that they were written at; editors move them, and it stays."""
+    header = b"II*\0" if block.order == "<" else b"MM\0*"
+    if block.bytes(entry.at + entry.size - 8, 4) != header:
+        return 0
+    return entry.at - int(block.numbers("I", entry.at + entry.size - 4)[0])
 
 
 def _nikon(block: Block, entry: Entry) -> dict[str, Any]:

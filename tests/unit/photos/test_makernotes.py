@@ -50,6 +50,20 @@ def test_canon_shot_info_of_older_bodies() -> None:
     assert canon(newer)["FocusDistanceUpper"] == 0.66
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("moved_by", [0, -146, 4])
+def test_canon_note_that_an_editor_moved(order: str, moved_by: int) -> None:
+    """Its offsets count from where the camera wrote it, which its last eight bytes tell; a 60D's, saved by Pillow."""
+
+    def note(at: int) -> bytes:
+        written_at = at - moved_by
+        foot = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", written_at)
+        return directory({0x93: (SHORT, FILE_INFO_60D)}, written_at, order) + foot
+
+    tags = with_note("Canon", note, order=order)
+    assert tags == {"FocusDistanceUpper": 0.66, "FocusDistanceLower": 0.61}
+
+
 def test_canon_lens_that_reports_nothing() -> None:
     assert canon({0x93: (SHORT, (*FILE_INFO_60D[:20], 0, 0, 0))}) == {}
     assert canon({0x93: (SHORT, FILE_INFO_60D[:21])}) == {}
