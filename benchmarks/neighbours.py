@@ -1,21 +1,24 @@
 """What the neighbourhood in the paper's cost is worth as photos get noisier: the lowest cost with and without it.
 
-    python benchmarks/neighbours.py BENCHMARK OUT.json [STEP]
+    python benchmarks/neighbours.py BENCHMARK OUT.json [--every 1] [--run "PaperNet=runs/paper-defocusnet" ...]
 
-On every STEP-th test stack of the rendered benchmark. Bounding the cost and normalising it, the paper's other two
-means, do not move its minimum: what they are worth only a network can tell.
+On every so many-th test stack of the rendered benchmark, at scale 1. Bounding the cost and normalising it, the paper's
+other two means, do not move its minimum: what they are worth only networks can tell, those of the runs given.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from focalsweep.cli.runs import methods_of_runs
 from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.evaluation.environment import describe
+from focalsweep.evaluation.methods import Method
 from focalsweep.evaluation.metrics import Scoreboard
 from focalsweep.evaluation.robustness import Flaws, spoiled
 from focalsweep.evaluation.stacks import FARTHEST
@@ -33,23 +36,39 @@ COSTS = {
 }
 
 
+def lowest(cost: PaperCost) -> Method:
+    def read(sample: Sample) -> Tensor:
+        return 1 / find_minimum(swept(sample, cost), sample.planes.as_batch(1)).inverse_depth
+
+    return Method(read, lambda _: PAPER_PLANES)
+
+
 @torch.no_grad()
-def main(folder: str, output: str, step: str = "1") -> None:
-    stacks = benchmark_part(folder, "test")[:: int(step)]
-    boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",)) for noise in NOISE}
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("benchmark", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--run", action="append", default=[], help="NAME=FOLDER of a training run")
+    chosen = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    trained = methods_of_runs(chosen.run, COSTS, device)
+    methods = {**{name: lowest(cost) for name, cost in COSTS.items()}, **trained.methods}
+    stacks = benchmark_part(chosen.benchmark, "test")[:: chosen.every]
+    boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",), farthest=FARTHEST) for noise in NOISE}
     for number, item in enumerate(stacks):
-        clean = Sample(item.stack.as_batch(), PAPER_PLANES, item.depth[None].clamp(max=FARTHEST))
+        stack, depth = item.stack.to(device).as_batch(), item.depth.to(device)[None].clamp(max=FARTHEST)
         for noise, board in boards.items():
-            sample = spoiled(clean, Flaws(noise_std=noise), seed=number)
-            for name, cost in COSTS.items():
-                lowest = find_minimum(swept(sample, cost), sample.planes.as_batch(1))
-                board.add(name, (1 / lowest.inverse_depth).clamp(max=FARTHEST), sample.depth)
+            for name, method in methods.items():
+                clean = Sample(stack, method.planes(item.stack), depth)
+                board.add(name, method.read(spoiled(clean, Flaws(noise_std=noise), seed=number)), depth)
         print(f"{number + 1} of {len(stacks)}", flush=True)
     rows = [{"noise": f"{noise:g}", **row} for noise, board in boards.items() for row in board.rows()]
     table = {"columns": ["rmse"], "across": "noise", "sections": []}
-    record = {**describe(torch.device("cpu"), 0), "stacks": len(stacks), "rows": rows, "table": table}
-    write_files({Path(output): lambda file: file.write(json_bytes(record))})
+    about = {**describe(device, 0), "stacks": len(stacks), "trained": trained.about}
+    record = {**about, "rows": rows, "table": table}
+    write_files({chosen.output: lambda file: file.write(json_bytes(record))})
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
