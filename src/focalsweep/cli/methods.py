@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +37,12 @@ def method_of(name: str, device: torch.device) -> Method:
     by kernels sampled on the pixels (`Sampled(Disk())`), as NYU's are, and not by a lens. "argmin-paper" is the lowest
     of the paper's cost, on the paper's planes, "paper" what its network (as packed) makes of it. Rivals go by the names
     of `baselines.METHODS`. "flat" sees nothing: a wall in the middle of the focus distances, and after rescaling one
-    at the right distance.
+    at the right distance. A number after "argmin" or "sweep" and what they know is that of their planes in place of 64:
+    "sweep-80", "sweep-sampled-80".
     """
+    counted = re.fullmatch(r"((?:argmin|sweep)(?:-fixed|-sampled)?)-(\d+)", name)
+    if counted:
+        return _with_planes(method_of(counted[1], device), int(counted[2]))
     if name in baselines.METHODS:
         return Method(lambda sample: _rival(sample, name), in_sight, displayed=name != "suwajanakorn")
     if name not in NAMES:
@@ -55,6 +61,17 @@ def method_of(name: str, device: torch.device) -> Method:
     if name.startswith("argmin"):
         return Method(lambda sample: _lowest(sample, cost), planes)
     return method_of_sweepnet(load_network("sweepnet", device), cost, planes)
+
+
+def _with_planes(method: Method, count: int) -> Method:
+    """The method with so many planes, over the range that it would look at."""
+    if count < 2:
+        raise ValueError(f"a sweep has 2 planes or more, but {count} is asked for")
+
+    def resampled(grid: DepthGrid) -> DepthGrid:
+        return DepthGrid.uniform_in_inverse_depth(grid.depths[..., 0], grid.depths[..., -1], count)
+
+    return replace(method, planes=lambda stack: resampled(method.planes(stack)), refit=resampled)
 
 
 def method_of_sweepnet(network: nn.Module, cost: Cost, planes: Callable[[FocalStack], DepthGrid]) -> Method:

@@ -316,3 +316,21 @@ def test_results_of_one_protocol_join(
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "--join", one, "-o", both) == 2
     assert "argmin too" in capsys.readouterr().err
     assert {row["method"] for row in json.loads(both.read_text())["rows"]} == {"argmin"}  # what was measured is kept
+
+
+def test_a_number_after_a_method_is_that_of_its_planes() -> None:
+    stack = render_plane("dslr", 1.3, size=40).stack.as_batch()
+    device = torch.device("cpu")
+    usual, more = method_of("argmin-fixed", device), method_of("argmin-fixed-80", device)
+    planes, finer = usual.planes(stack).depths, more.planes(stack).depths
+    assert (len(planes), len(finer)) == (64, 80)
+    torch.testing.assert_close(finer[[0, -1]], planes[[0, -1]])
+    sample = Sample(stack, DepthGrid.uniform_in_inverse_depth(0.8, 3.0, 9), torch.full((1, 40, 40), 1.3))
+    coarse = replace(sample, planes=DepthGrid.uniform_in_inverse_depth(0.8, 3.0, 5))
+    few = method_of("argmin-5", device).read_refitted(sample)  # planes that a protocol gives are replaced too
+    torch.testing.assert_close(few, usual.read(coarse))
+    assert not torch.equal(few, usual.read(sample))
+    with pytest.raises(ValueError, match="2 planes or more"):
+        method_of("sweep-1", device)
+    with pytest.raises(ValueError, match="no method is called 'flat-80'"):
+        method_of("flat-80", device)
