@@ -94,9 +94,10 @@ def main() -> None:
     checkpoint = read_run(run)
     options = {"planes": checkpoint.config.planes, **checkpoint.config.network_options}
     about: dict[str, Any] = {
-        "recipe": f"focalsweep train configs/paper-defocusnet.toml, {checkpoint.step} steps",
+        "recipe": f"focalsweep train configs/paper-defocusnet.toml, {checkpoint.step} steps"
+        + (", the last of several cycles, each from the weights before" if checkpoint.config.start_from else ""),
         "licence": "MIT",
-        "attribution": SCANNED_OBJECTS + "; lit by Poly Haven's skies (CC0)",
+        "attribution": SCANNED_OBJECTS + "; the scenes are those scanned objects, lit by Poly Haven's skies (CC0)",
         "valid_range": {"planes": [0.1, 3.0], "spacing": "depth", "scales": [1.0, 9.0]},
         "options": options,
     }

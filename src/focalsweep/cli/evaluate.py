@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.distributed
 
-from focalsweep.cli.methods import method_of
+from focalsweep.cli.methods import check_weights, method_of
 from focalsweep.cli.runs import methods_of_runs
+from focalsweep.datasets.nyu import AS_CARVALHO
 from focalsweep.evaluation import error_bars, generated, real, robustness, runtime, stacks
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.seeds import over_seeds
@@ -31,6 +32,7 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "focus-split": stacks.evaluate_focus_split,
     "nyu": stacks.evaluate_nyu,
     "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
+    "nyu-gaussian": partial(stacks.evaluate_nyu, setup=AS_CARVALHO, protocol="nyu-gaussian"),
 }
 OTHERS: dict[str, tuple[str, ...]] = {
     "confidence": error_bars.NAMES,
@@ -91,6 +93,9 @@ def run_protocol(
         if runs:
             raise ValueError(f"the protocol {protocol} takes methods by name alone: leave out --run")
         names = list(OTHERS[protocol]) if methods is None else methods
+        if protocol != "runtime":  # which takes networks as they are made: time does not depend on what they learnt
+            for name in names:
+                check_weights(name)
         if protocol == "runtime":
             result = runtime.evaluate_runtime(names, device, say, share)
         elif protocol == "confidence":

@@ -88,14 +88,15 @@ def evaluate(
         str,
         typer.Argument(
             help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
-            "focus-split, nyu, nyu-trained, real."
+            "focus-split, nyu, nyu-trained, nyu-gaussian, real."
         ),
     ],
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled; flat; "
-            "rivals, such as focus_measure. By default those that the protocol is about."
+            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled, and with "
+            "another number of planes, sweep-80; flat; rivals, such as focus_measure. By default those that the "
+            "protocol is about."
         ),
     ] = None,
     run: Annotated[
@@ -132,6 +133,8 @@ def evaluate(
     from focalsweep.evaluation.tables import write_tables
 
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
+    if names == [] and not run:
+        raise ValueError("--methods names none: give some, such as argmin,sweep, or leave it out")
     pictures = output.with_suffix("") if output else None
     others = [read_result(path, protocol, quick) for path in join or []]
     with processes(protocol) as leads:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from focalsweep import baselines
+from focalsweep.baselines import networks
 from focalsweep.evaluation.methods import Method, Windows
 from focalsweep.model.weights import load_network, load_papernet
 from focalsweep.optics.psf import Disk, Sampled
@@ -44,6 +45,7 @@ def method_of(name: str, device: torch.device) -> Method:
     if counted:
         return _with_planes(method_of(counted[1], device), int(counted[2]))
     if name in baselines.METHODS:
+        check_weights(name)
         return Method(lambda sample: _rival(sample, name), in_sight, displayed=name != "suwajanakorn")
     if name not in NAMES:
         names = ", ".join((*NAMES, *baselines.METHODS))
@@ -61,6 +63,12 @@ def method_of(name: str, device: torch.device) -> Method:
     if name.startswith("argmin"):
         return Method(lambda sample: _lowest(sample, cost), planes)
     return method_of_sweepnet(load_network("sweepnet", device), cost, planes)
+
+
+def check_weights(name: str) -> None:
+    """Raises where a rival's network has none, before hours of work and not after them."""
+    if name in networks.NETWORKS:
+        networks.find_weights(name)
 
 
 def _with_planes(method: Method, count: int) -> Method:

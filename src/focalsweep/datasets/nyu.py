@@ -21,7 +21,7 @@ from torch import Tensor
 from focalsweep.datasets.files import existing_folder, hdf5_array, opened_hdf5, read_single_channel
 from focalsweep.datasets.item import Item, Items
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
-from focalsweep.optics.psf import HasKernel, Psf
+from focalsweep.optics.psf import Gaussian, HasKernel, Psf
 from focalsweep.photos.pictures import read_codes
 from focalsweep.results.writing import write_files
 from focalsweep.synthesis.layered import DILATION_PX, SLICE_THICKNESS, render_layered
@@ -60,6 +60,10 @@ class NyuSetup:
     def __post_init__(self) -> None:
         if self.light not in ("display", "linear"):
             raise ValueError(f'light must be "display" or "linear", but is {self.light!r}')
+
+
+AS_CARVALHO = NyuSetup(psf=Gaussian(0.3), largest_kernel_px=21)
+"""By the parameters that Carvalho published, where the paper says disks."""
 
 
 class Nyu(Items):

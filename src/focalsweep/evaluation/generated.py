@@ -64,15 +64,17 @@ def evaluate_generator(
     """Every method on the same stacks; `share` below 1 takes fewer of them."""
     frame_counts = frame_counts or FRAMES
     kinds = list(itertools.product(frame_counts, NOISE))
-    stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
+    stacks = max(1, round(STACKS * share))
+    batch = min(BATCH, stacks)
+    stacks -= stacks % batch
     tally = Tally()
-    for number, step in in_turn(list(itertools.product(range(len(kinds)), range(stacks // BATCH))), say):
+    for number, step in in_turn(list(itertools.product(range(len(kinds)), range(stacks // batch))), say):
         frames, noise = kinds[number]
         scenes = NOISE.index(noise) if protocol == "stack-size" else number  # there only the frames may differ
         config = replace(
             DATA, seed=SEED + 10 * scenes, frames=(frames, frames), noise_std=(noise, noise), texture_folder=textures
         )
-        sample = batch_of(config, step, BATCH, device)
+        sample = batch_of(config, step, batch, device)
         whole = ("all", f"F={frames}", f"noise {noise:g}", f"F={frames}, noise {noise:g}")
         groups = {**_by_blur(sample), **_by_texture(sample, noise)}
         for name, reader in readers.items():

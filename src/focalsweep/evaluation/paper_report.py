@@ -37,10 +37,11 @@ PENDING = {
     "nyu": f"evaluate nyu --data NYU --methods flat,argmin-paper,sweep-sampled,{OURS},{CLASSICAL} {RUNS} "
     f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames').replace('runs/aifdepthnet', 'runs/aifdepthnet-3-frames')}",
     "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep,sweep-sampled {ON_NYU}",
+    "nyu-gaussian": f"evaluate nyu-gaussian --data NYU --methods flat,argmin-paper,{OURS},focus_measure",
     "stack-size": f"evaluate stack-size --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
     "runtime-cpu": "evaluate runtime --device cpu",
     "runtime-h200": "evaluate runtime --device cuda",
-    "real-methods": "evaluate real --data STACKS",
+    "real-methods": f"evaluate real --data STACKS --methods {OURS},{CLASSICAL}",
     "confidence": "evaluate confidence --data BENCHMARK --methods argmin,sweep,focus_measure,suwajanakorn",
     "robustness": f"evaluate robustness --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
 }

@@ -112,7 +112,8 @@ def evaluate_nyu(
 ) -> dict[str, Any]:
     """Errors of each window of 256 px, then their mean; raw, rescaled by the median, and affine in inverse depth.
 
-    `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind.
+    `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind; `nyu-gaussian` has
+    pictures blurred by Gaussians, as in the parameters that Carvalho published, where the paper says disks.
     """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
     bands = BandErrors(BANDS)

@@ -200,6 +200,10 @@ def test_a_network_of_the_papers_planes_gets_them_over_the_range() -> None:
     [
         (["guess"], ("'guess'", "generator", "cameras")),
         (["generator", "--methods", "argmin,magic"], ("'magic'", "argmin-paper", "sweep")),
+        (["generator", "--methods", " ,"], ("--methods", "argmin,sweep")),
+        (["generator", "--methods", "sweep-1"], ("2 planes",)),
+        (["generator", "--methods", "ddff"], ("weights of ddff", "FOCALSWEEP_WEIGHTS")),
+        (["confidence", "--methods", "sweep,aifdepthnet"], ("weights of aifdepthnet", "FOCALSWEEP_WEIGHTS")),
         (["generator", "--run", "no/such/run"], ("no/such/run", "does not exist")),
     ],
 )

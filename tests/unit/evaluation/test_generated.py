@@ -150,12 +150,12 @@ def test_spread_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["spread"]["drifting"]["largest_deviation"] == pytest.approx(0.5, rel=1e-4)
 
 
-def test_a_share_takes_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_takes_as_many_stacks_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generated, "FRAMES", (2,))
     monkeypatch.setattr(generated, "NOISE", (0.005,))
     monkeypatch.setattr(generated, "STACKS", 8)
     stacks = [evaluate_generator({"exact": EXACT}, "", CPU, silent, share)["stacks"] for share in (1.0, 0.5, 0.01)]
-    assert stacks == [8, 4, 2]
+    assert stacks == [8, 4, 1]
 
 
 def two_frames_alone(sample: Sample) -> Tensor:

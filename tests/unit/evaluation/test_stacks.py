@@ -10,6 +10,8 @@ from PIL import Image
 
 from focalsweep import DepthGrid, linear_to_srgb
 from focalsweep.baselines.protocol import FrameCountError
+from focalsweep.cli.evaluate import ON_STACKS
+from focalsweep.datasets.nyu import AS_CARVALHO, Nyu
 from focalsweep.evaluation import figures, stacks
 from focalsweep.evaluation.figures import Scene
 from focalsweep.evaluation.methods import Method
@@ -114,6 +116,22 @@ def test_nyu_counts_windows_raw_and_rescaled(nyu: Path) -> None:
     assert rows["raw"]["abs_rel"] == pytest.approx(0.5)
     assert rows["median"]["abs_rel"] == pytest.approx(0, abs=1e-6)
     assert rows["raw"]["sc_inv"] == pytest.approx(0, abs=1e-4)
+
+
+def test_nyu_may_be_blurred_as_carvalho_did(nyu: Path) -> None:
+    seen: list[torch.Tensor] = []
+
+    def look(sample: Sample) -> torch.Tensor:
+        seen.append(sample.stack.images)
+        return sample.depth
+
+    methods = {"look": Method(look, lambda _: PLANES)}
+    for protocol, psf in (("nyu", "disk"), ("nyu-gaussian", "Gaussian(k=0.3)")):
+        record = ON_STACKS[protocol](methods, nyu, CPU, quiet)
+        assert record["protocol"] == protocol and record["psf"] == psf
+    disks, gaussians = seen[:2], seen[2:]
+    assert all(not torch.equal(one, other) for one, other in zip(disks, gaussians, strict=True))
+    assert Nyu(nyu, setup=AS_CARVALHO)[0].stack.images.allclose(gaussians[0])
 
 
 def test_methods_for_displayed_values_see_the_codes(nyu: Path) -> None:
