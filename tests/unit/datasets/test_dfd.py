@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from focalsweep import coc_px
+from focalsweep import Camera, coc_px
 from focalsweep.datasets.dfd import DfdPairs, Shift, warped
 
 HEIGHT, WIDTH = 30, 40
@@ -95,3 +95,63 @@ def test_bad_input(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     (folder / "camera.json").write_text("{")
     with pytest.raises(ValueError, match="is not JSON"):
         DfdPairs(folder)
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """Two views to train on, the first pair of them 5 px apart, and one to test, named as by the authors."""
+    views = {"train": [("16:38:31", 5), ("16:39:15", 0)], "test": [("17:26:34", 0)]}
+    noise = np.random.default_rng(3).random((90, 120))
+    smooth = np.fft.ifft2(
+        np.fft.fft2(noise) * np.exp(-8 * np.add.outer(*map(np.square, map(np.fft.fftfreq, (90, 120)))))
+    ).real
+    texture = (255 * (smooth - smooth.min()) / np.ptp(smooth)).astype(np.uint8)
+    for part, times in views.items():
+        for time, shift in times:
+            for stop, offset in (("N2_8", 0), ("N8", shift)):
+                folder = tmp_path / f"dfd_dataset_indoor_{stop}"
+                for kind in ("rgb", "depth"):
+                    (folder / kind / part).mkdir(parents=True, exist_ok=True)
+                grey = texture[5:85, 10 - offset : 110 - offset]
+                picture = Image.fromarray(np.stack([grey] * 3, -1))
+                picture.save(folder / "rgb" / part / f"2018-04-26T{time}.689710.JPG", "JPEG", quality=98)
+                depth = np.broadcast_to(np.arange(100, dtype=np.uint16) * 10 + 1500, (80, 100))
+                Image.fromarray(depth.copy()).save(folder / "depth" / part / f"2018-04-26T{time}.655986.png")
+    return tmp_path
+
+
+def test_pairs_as_published(published: Path) -> None:
+    data = DfdPairs(published)
+    assert [item.name for item in data] == [
+        "train/2018-04-26T16:38:31.689710", "train/2018-04-26T16:39:15.689710", "test/2018-04-26T17:26:34.689710"
+    ]  # fmt: skip
+    assert [len(DfdPairs(published, part)) for part in ("train", "test")] == [2, 1]
+    still = data[1]
+    assert still.stack.images.shape == (2, 3, 80, 100) and still.depth[7, 3].item() == pytest.approx(1.53)
+    assert still.stack.focus_distances.tolist() == [1.64, 1.64]
+    prepared = Camera(0.035, torch.tensor([2.8, 8.0], dtype=torch.float64), 36.57e-6)
+    torch.testing.assert_close(still.stack.camera.f_number, prepared.f_number)
+    assert still.stack.camera.pixel_pitch == pytest.approx(prepared.pixel_pitch)
+
+
+def test_published_pairs_are_registered_by_what_they_show(published: Path) -> None:
+    apart, together = (DfdPairs(published, register=register)[0] for register in (False, True))
+    first, second = apart.stack.images
+    assert (first - second).abs().mean() > 0.05
+    first, second = together.stack.images[..., 4:-4, 4:-4]
+    assert (first - second).abs().mean() < 0.01
+    cut = apart.depth.shape[1] - together.depth.shape[1]
+    assert 4 <= cut <= 8 and together.depth.shape == together.stack.images.shape[-2:]
+    # Depth stays with the f/8 picture, whose left border the other does not show.
+    torch.testing.assert_close(together.depth[0], apart.depth[0, cut:])
+
+
+def test_a_published_folder_that_is_not_whole(published: Path) -> None:
+    with pytest.raises(ValueError, match=r"has no part 'train'"):
+        DfdPairs(published / "dfd_dataset_indoor_N8", "train")
+    next((published / "dfd_dataset_indoor_N8/depth/test").iterdir()).unlink()
+    with pytest.raises(ValueError, match="1 pictures and 0 depth maps in test"):
+        DfdPairs(published)
+    next((published / "dfd_dataset_indoor_N8/rgb/train").iterdir()).unlink()
+    with pytest.raises(FileNotFoundError, match="both stops must have the same pictures"):
+        DfdPairs(published, "train")
