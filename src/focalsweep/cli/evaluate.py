@@ -17,7 +17,7 @@ import torch.distributed
 from focalsweep.cli.methods import check_weights, method_of
 from focalsweep.cli.runs import methods_of_runs
 from focalsweep.datasets.nyu import AS_CARVALHO
-from focalsweep.evaluation import error_bars, generated, real, robustness, runtime, stacks
+from focalsweep.evaluation import error_bars, generated, measured, real, robustness, runtime, stacks
 from focalsweep.evaluation.environment import describe
 from focalsweep.evaluation.seeds import over_seeds
 
@@ -38,6 +38,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "confidence": error_bars.NAMES,
     "runtime": runtime.NAMES,
     "real": real.NAMES,
+    "measured": measured.NAMES,
 }
 """Those of methods that `estimate_depth` knows by name, and which they take by default."""
 ALONE = ("runtime", "real")
@@ -87,7 +88,7 @@ def run_protocol(
     if protocol not in known:
         raise ValueError(f"no protocol is called {protocol!r}: it is one of {', '.join(known)}")
     share = 0.1 if quick else 1.0
-    if (protocol in ON_STACKS or protocol == "real") and data is None:
+    if (protocol in ON_STACKS or protocol in ("real", "measured")) and data is None:
         raise ValueError(f"the protocol {protocol} measures on a dataset: give its folder with --data")
     if protocol in OTHERS:
         if runs:
@@ -103,7 +104,8 @@ def run_protocol(
                 result = error_bars.evaluate_confidence(names, data, str(textures or ""), device, say, share)
         else:
             assert data is not None
-            result = real.evaluate_real(names, data, pictures, device, say, share)
+            evaluate = real.evaluate_real if protocol == "real" else measured.evaluate_measured
+            result = evaluate(names, data, pictures, device, say, share)
         return {**describe(device, generated.SEED), "quick": quick, **result}
     compared = {name: method_of(name, device) for name in (METHODS if methods is None else methods)}
     trained = methods_of_runs(runs, compared, device)

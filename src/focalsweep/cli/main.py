@@ -88,7 +88,7 @@ def evaluate(
         str,
         typer.Argument(
             help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
-            "focus-split, nyu, nyu-trained, nyu-gaussian, real."
+            "focus-split, nyu, nyu-trained, nyu-gaussian, real (photos), measured (stacks with depth)."
         ),
     ],
     methods: Annotated[
@@ -126,6 +126,8 @@ def evaluate(
     Example: focalsweep evaluate generator --methods argmin,sweep -o generator.json
 
     Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
+
+    Example: focalsweep evaluate measured --data STACKS -o mine.json
 
     Several processes share the stacks: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
     """

@@ -6,7 +6,7 @@ method "focus_measure" does use one: it is judged by its like here, and pictures
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from focalsweep.baselines.protocol import FrameCountError
+from focalsweep.datasets.opening import is_mobile_depth, open_dataset
 from focalsweep.evaluation.figures import Scene, comparison
 from focalsweep.from_photos import depth_from_photos
 from focalsweep.photos.reading import open_photos
-from focalsweep.pipeline import estimate_as_it_is
+from focalsweep.pipeline import estimate_as_it_is, planes_in_sight
 from focalsweep.sweep.costs import gaussian_blur
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -85,21 +86,17 @@ def evaluate_real(
 
     Args:
         names: of methods.
-        folder: holds a folder for each stack.
+        folder: holds a folder for each stack; or is Mobile Depth as published, with Aligned and calibration.
         pictures: a folder that receives a sheet of each stack, its photos and every method's depth; None for none.
         device: where to work.
         say: told of progress.
         share: below 1 the pictures are smaller.
     """
-    stacks = sorted(path for path in folder.iterdir() if path.is_dir())
-    if not stacks:
-        raise FileNotFoundError(f"{folder} has no folders: give a folder with a folder of photos for each stack")
     rows = []
-    for path in stacks:
-        stack, planes, relative = _aligned(path, device, LONGER_PX if share >= 1 else QUICK_PX)
+    for title, stack, planes, relative in _stacks(folder, device, LONGER_PX if share >= 1 else QUICK_PX):
         depths: dict[str, Any] = {}
         for name in names:
-            row = {"stack": path.name, "method": name, "frames": stack.frame_count, "relative": relative}
+            row = {"stack": title, "method": name, "frames": stack.frame_count, "relative": relative}
             row |= {"width": stack.size[1], "height": stack.size[0]}
             try:
                 result = estimate_as_it_is(stack, name, planes, "the photos", blend=True)
@@ -113,13 +110,32 @@ def evaluate_real(
             rows.append({**row, "seconds": result.record["seconds"]["depth"], **agreement})
         if pictures:
             pictures.mkdir(parents=True, exist_ok=True)
-            (pictures / f"{path.name}.png").write_bytes(_sheet(path.name, stack, depths, relative))
-        say(f"{path.name}: {', '.join(depths)}")
+            (pictures / f"{title}.png").write_bytes(_sheet(title, stack, depths, relative))
+        say(f"{title}: {', '.join(depths)}")
     columns = ["median_spacings", "median_dioptres", "within_half_a_spacing", "seconds"]
     return {"protocol": "real", "rows": rows, "table": {"columns": columns, "sections": ["stack"]}}
 
 
 AGREEMENT = ("median_spacings", "median_dioptres", "within_half_a_spacing")
+
+
+def _stacks(folder: Path, device: torch.device, longer_px: int) -> Iterator[tuple[str, FocalStack, DepthGrid, bool]]:
+    """Name, registered stack at a size for all methods, planes over what it shows, whether it has no metres."""
+    if is_mobile_depth(folder):
+        for item in open_dataset(folder):
+            stack = _at_most(item.stack, longer_px).to(device)
+            yield item.name, stack, planes_in_sight(stack)[0], False
+        return
+    paths = sorted(path for path in folder.iterdir() if path.is_dir())
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no folders: give a folder with a folder of photos for each stack")
+    for path in paths:
+        yield path.name, *_aligned(path, device, longer_px)
+
+
+def _at_most(stack: FocalStack, longer_px: int) -> FocalStack:
+    scale = longer_px / max(stack.size)
+    return stack.resized(scale) if scale < 1 else stack
 
 
 def _aligned(folder: Path, device: torch.device, longer_px: int) -> tuple[FocalStack, DepthGrid, bool]:
@@ -129,9 +145,7 @@ def _aligned(folder: Path, device: torch.device, longer_px: int) -> tuple[FocalS
     except ValueError:
         photos = open_photos(folder, relative=True)
     result, stack = depth_from_photos(photos, device=device)
-    scale = longer_px / max(stack.size)
-    stack = stack.resized(scale) if scale < 1 else stack
-    return stack.to(device), result.planes, photos.relative
+    return _at_most(stack, longer_px).to(device), result.planes, photos.relative
 
 
 def _sheet(title: str, stack: FocalStack, depths: dict[str, Any], relative: bool) -> bytes:

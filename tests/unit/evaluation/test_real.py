@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from focalsweep import linear_to_srgb
 from focalsweep.evaluation.real import evaluate_real, sharpness_agreement
 from focalsweep.evaluation.tables import table_of
 from focalsweep.types import FocalStack
@@ -60,3 +61,24 @@ def test_a_folder_without_stacks(tmp_path: Path) -> None:
         lambda: evaluate_real(["sweep"], tmp_path, None, torch.device("cpu"), print), FileNotFoundError
     )
     assert_one_sentence(message, str(tmp_path), "folder of photos")
+
+
+def test_mobile_depth_as_published(tmp_path: Path, stack: FocalStack) -> None:
+    """The demo's frames in its folders: aligned by its authors, and calibrated in their unit of 5 cm."""
+    frames, calibration = tmp_path / "Aligned/Figure5/pear", tmp_path / "calibration/pear"
+    frames.mkdir(parents=True)
+    calibration.mkdir(parents=True)
+    camera = stack.camera
+    focal_length = float(camera.focal_length) / 0.05
+    aperture = float(camera.focal_length / camera.f_number / camera.pixel_pitch)
+    lines = []
+    for i, (image, distance) in enumerate(zip(stack.images, stack.focus_distances, strict=True)):
+        codes = (linear_to_srgb(image).movedim(0, -1) * 255).round().to(torch.uint8).numpy()
+        Image.fromarray(codes).save(frames / f"a{i:02d}.jpg", quality=98)
+        lines.append(f"{float(distance) / 0.05:.6f} {aperture:.6f}")
+    (calibration / "calibrated.txt").write_text("\n".join([*lines, f"{focal_length}", ""]))
+    record = evaluate_real(["sweep"], tmp_path, tmp_path / "sheets", torch.device("cpu"), print, 0.1)
+    (row,) = record["rows"]
+    assert row["stack"] == "pear" and row["frames"] == stack.frame_count and not row["relative"]
+    assert row["median_spacings"] < 0.4
+    assert (tmp_path / "sheets/pear.png").is_file()
