@@ -34,7 +34,8 @@ PENDING = {
     f'{RIVALS} --run "AiFDepthNet, by the sharp picture=runs/aifdepthnet-aif"',
     "ablation": f"evaluate defocusnet --data BENCHMARK --methods argmin-paper,sweep {ABLATION}",
     "focus-split": f"evaluate focus-split --data BENCHMARK --methods sweep,argmin,{CLASSICAL} {SPLIT}",
-    "nyu": f"evaluate nyu --data NYU --methods flat,argmin-paper,sweep-sampled,sweep-sampled-80,{OURS},{CLASSICAL} {RUNS} "
+    "nyu": "evaluate nyu --data NYU "
+    f"--methods flat,argmin-paper,sweep-sampled,sweep-sampled-80,{OURS},{CLASSICAL} {RUNS} "
     f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames').replace('runs/aifdepthnet', 'runs/aifdepthnet-3-frames')}",
     "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep,sweep-sampled {ON_NYU}",
     "nyu-gaussian": f"evaluate nyu-gaussian --data NYU --methods flat,argmin-paper,{OURS},focus_measure",
