@@ -27,8 +27,8 @@ GPU_BYTES = 2**31
 
 
 def render_layered(
-    image: Tensor,  # C H W
-    depth: Tensor,  # H W
+    image: Tensor,  # C H W, or B C H W
+    depth: Tensor,  # H W, or B H W
     camera: Camera,
     focus_distances: Any,
     *,
@@ -37,8 +37,10 @@ def render_layered(
     dilation_px: int = DILATION_PX,
     largest_kernel_px: int | None = None,
     magnification: Setting = 1.0,
-) -> Tensor:  # F C H W
+) -> Tensor:  # F C H W, or B F C H W
     """A focal stack of a sharp picture with known depth, as a thin lens would take it; occlusion counts.
+
+    Of a batch the pictures come one after the other, since each has slices of its own; slices and frames together.
 
     Pixels are put into slices of depth. With m_k the mask of slice k (dilated), h_k its PSF and a_k = m_k * h_k:
 
@@ -62,6 +64,13 @@ def render_layered(
         largest_kernel_px: cut kernels to so many pixels a side (Carvalho: 21); None keeps them whole.
         magnification: what each frame was magnified by when it was registered; see `FocalStack`.
     """
+    if image.ndim == 4:
+        check_shape("image", image, "B C H W")
+        check_shape("depth", depth, "B H W", B=len(image))
+        settings: dict[str, Any] = {"psf": psf, "slice_thickness": slice_thickness, "dilation_px": dilation_px}
+        settings |= {"largest_kernel_px": largest_kernel_px, "magnification": magnification}
+        pairs = zip(image, depth, strict=True)
+        return torch.stack([render_layered(*pair, camera, focus_distances, **settings) for pair in pairs])
     check_shape("image", image, "C H W")
     check_shape("depth", depth, "H W", H=image.shape[1], W=image.shape[2])
     depth = depth.to(image.device)

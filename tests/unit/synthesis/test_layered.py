@@ -59,6 +59,19 @@ def test_as_slice_by_slice_in_space(psf: Disk | Gaussian, dilation_px: int) -> N
         assert np.abs(frame.numpy() - twin).max() < 2e-5
 
 
+def test_a_batch_is_each_picture_alone() -> None:
+    image, depth = sloping_scene()
+    images, depths = torch.stack([image, image.flip(-1), image]), torch.stack([depth, depth.flip(-1), depth + 0.3])
+    options = {"psf": Gaussian(0.3), "slice_thickness": 0.1, "dilation_px": 2, "largest_kernel_px": 9}
+    together = render_layered(images, depths, CAMERA, FOCUS, **options, magnification=0.9)
+    for frames, one, its_depth in zip(together, images, depths, strict=True):
+        alone = render_layered(one, its_depth, CAMERA, FOCUS, **options, magnification=0.9)
+        assert torch.equal(frames, alone)
+    assert not torch.equal(together[0], together[2])
+    with pytest.raises(ValueError, match="depth must have the axes B=3 H W"):
+        render_layered(images, depth, CAMERA, FOCUS)
+
+
 def test_a_single_plane_is_a_convolution() -> None:
     image = random_texture(60, 70, seed=1)
     frames = render_layered(image, torch.full((60, 70), 1.0), CAMERA, FOCUS)
