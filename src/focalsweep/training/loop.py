@@ -81,18 +81,15 @@ def channels_last(network: nn.Module) -> None:
 
 @torch.no_grad()
 def update_average(average: nn.Module, network: nn.Module, decay: float, step: int) -> None:
-    """Exponential moving average of weights and of norms' statistics after update number `step` (from 1).
+    """Exponential moving average of the weights after update number `step` (from 1); other state is copied.
 
     The decay starts low, min(decay, (1 + step) / (10 + step)), or the first weights would linger in short runs. The
-    statistics that a norm keeps itself span some ten batches, noisy, and are of the last weights, not their mean.
+    statistics of norms are copied: averaged, a batch of large activations lingers (a small DDFF's loss: 4.6, not 3.8).
     """
     weight = 1 - min(decay, (1 + step) / (10 + step))
     torch._foreach_lerp_(list(average.parameters()), list(network.parameters()), weight)
     for kept, current in zip(average.buffers(), network.buffers(), strict=True):
-        if kept.is_floating_point():
-            kept.lerp_(current, weight)
-        else:
-            kept.copy_(current)
+        kept.copy_(current)
 
 
 def make_optimizer(config: TrainingConfig, network: nn.Module) -> torch.optim.Optimizer:
