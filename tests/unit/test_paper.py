@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,13 @@ def test_other_runs_are_not_packed(tmp_path: Path, change: dict[str, Any], word:
     write_checkpoint(tmp_path / "checkpoint.pt", Checkpoint({}, {}, {}, 9, 60.0, config))
     message = message_of(lambda: pack_papernet.read_run(tmp_path), ValueError)
     assert_one_sentence(message, str(tmp_path), word, "configs/paper-defocusnet.toml")
+
+
+def test_what_ships_tells_its_whole_training() -> None:
+    if not (weights.FOLDER / PAPERNET).is_file():
+        pytest.skip("the packed PaperNet is not in this package")
+    about = papernet_about()
+    steps = [int(word) for word in re.findall(r"\d{4}", about["recipe"].partition("cycles")[2])]
+    assert sum(steps) == 27023 and len(steps) == 4
+    assert "Google Scanned Objects" in about["attribution"] and "CC BY 4.0" in about["attribution"]
+    assert about["options"] == {"planes": 64}
