@@ -250,6 +250,7 @@ def estimate_depth(
 
 def planes_in_sight(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]:
     """Planes over the depths that the stack shows (each stack of a batch on its own), and how they were found."""
+    _check_focus(stack)
     with torch.no_grad():
         scale = min(1.0, GLANCE_PX / max(stack.size))
         glance = in_strongest_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
@@ -258,6 +259,17 @@ def planes_in_sight(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]
         return found[0]
     near, far = (torch.stack([grid.depths[end] for grid, _ in found]) for end in (0, -1))
     return DepthGrid.uniform_in_inverse_depth(near, far, count), "the depths in sight of each stack"
+
+
+def _check_focus(stack: FocalStack) -> None:
+    """Raises where frames differ in aperture alone: their blur does not tell what is nearer from what is farther."""
+    distances = stack.as_batch().focus_distances
+    alike = (distances == distances[:, :1]).all(-1)
+    if bool(alike.any()):
+        raise ValueError(
+            f"all frames are focused at {distances[alike][0, 0].item():g} m, so that blur does not tell near from far: "
+            "add frames focused elsewhere, or give planes on one side of it"
+        )
 
 
 def cost_curve(stack: FocalStack, planes: DepthGrid, row: int, column: int) -> Tensor:  # D

@@ -1,6 +1,7 @@
 """`estimate_depth`: shapes, units, records, refusals."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -216,3 +217,16 @@ def test_a_recorded_run_is_that_of_the_cpu() -> None:
         stack = whole.with_images(whole.images.roll(moved_px, -1))
         here, there = (estimate_depth(stack.to(device), planes=planes).depth for device in ("cpu", "cuda"))
         assert np.median(np.abs(there / here - 1)) < 5e-3
+
+
+def test_frames_of_one_focus_do_not_tell_near_from_far() -> None:
+    """A bracket of apertures: with planes on one side of the focus it has depth, without them it is refused."""
+    camera = Camera(0.05, torch.tensor([2.0, 8.0], dtype=torch.float64), 2e-5)
+    stack = FocalStack(torch.rand(2, 3, 40, 48), [1.5, 1.5], camera)
+    for method in ("sweep", "argmin", "focus_measure"):
+        message = message_of(partial(estimate_depth, stack, method), ValueError)
+        assert_one_sentence(message, "1.5 m", "near from far", "planes")
+    behind = DepthGrid.uniform_in_inverse_depth(1.5, 10.0, 16)
+    assert np.isfinite(estimate_depth(stack, "argmin", planes=behind).depth).all()
+    message = message_of(partial(estimate_depth, stack, "focus_measure", planes=behind), ValueError)
+    assert_one_sentence(message, "one focus distance", "add frames")

@@ -53,6 +53,8 @@ def estimate(
     """
     images = linear_to_srgb(stack.images.float().clamp(0, 1))
     focus = (1 / stack.focus_distances.detach()).to(images)
+    if bool((focus == focus[:, :1]).all(1).any()):
+        raise ValueError("all frames have one focus distance, and a focus measure compares several: add frames")
     peak = fit_peak(sharpness(images), focus)
     if progress:
         progress(0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from focalsweep.datasets.ddff import Ddff
-from focalsweep.datasets.dfd import WIDE, DfdPairs
 from focalsweep.datasets.files import opened_hdf5
 from focalsweep.datasets.folder import StackFolder
 from focalsweep.datasets.item import Items
@@ -21,18 +20,14 @@ def is_mobile_depth(folder: Path) -> bool:
 def open_dataset(path: str | Path) -> Items:
     """The stacks at a place, those held back from training where the data set says which.
 
-    DDFF-12's HDF5 file (its validation part), Carvalho's pairs (as published, the test part, or prepared), Mobile Depth
-    (a folder with Aligned and calibration; every frame, no depth), or a folder of stacks, each with its stack.toml.
+    DDFF-12's HDF5 file (its validation part), Mobile Depth (a folder with Aligned and calibration; every frame, no
+    depth), or a folder of stacks, each with its stack.toml.
     """
     path = Path(path)
     if path.is_file():
         with opened_hdf5(path) as file:
             held_back = "stack_val" in file
         return Ddff(path, "val" if held_back else "test")
-    if (path / WIDE).is_dir():
-        return DfdPairs(path, "test")
-    if (path / "scenes.csv").is_file():
-        return DfdPairs(path)
     if is_mobile_depth(path):
         return MobileDepth(path / ALIGNED, path / CALIBRATION, frame_count=None)
     return StackFolder(path)
