@@ -24,6 +24,7 @@ from focalsweep.training.rivals import Objective
 from focalsweep.types import DepthGrid, FocalStack
 
 FIXED_PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 64)
+MOST_PLANES = 512
 NAMES = (
     "flat", "argmin", "argmin-fixed", "argmin-sampled", "argmin-paper",
     "sweep", "sweep-fixed", "sweep-sampled", "paper",
@@ -73,8 +74,8 @@ def check_weights(name: str) -> None:
 
 def _with_planes(method: Method, count: int) -> Method:
     """The method with so many planes, over the range that it would look at."""
-    if count < 2:
-        raise ValueError(f"a sweep has 2 planes or more, but {count} is asked for")
+    if not 2 <= count <= MOST_PLANES:
+        raise ValueError(f"a sweep has 2 to {MOST_PLANES} planes here, but {count} are asked for")
 
     def resampled(grid: DepthGrid) -> DepthGrid:
         return DepthGrid.uniform_in_inverse_depth(grid.depths[..., 0], grid.depths[..., -1], count)

@@ -17,7 +17,7 @@ import torch
 
 from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
-from focalsweep.cli.evaluate import ON_GENERATED
+from focalsweep.cli.evaluate import ON_GENERATED, run_protocol
 from focalsweep.cli.methods import FIXED_PLANES, method_of
 from focalsweep.cli.runs import methods_of_runs, name_of
 from focalsweep.evaluation import generated
@@ -201,7 +201,7 @@ def test_a_network_of_the_papers_planes_gets_them_over_the_range() -> None:
         (["guess"], ("'guess'", "generator", "cameras")),
         (["generator", "--methods", "argmin,magic"], ("'magic'", "argmin-paper", "sweep")),
         (["generator", "--methods", " ,"], ("--methods", "argmin,sweep")),
-        (["generator", "--methods", "sweep-1"], ("2 planes",)),
+        (["generator", "--methods", "sweep-1"], ("2 to 512 planes",)),
         (["generator", "--methods", "ddff"], ("weights of ddff", "FOCALSWEEP_WEIGHTS")),
         (["confidence", "--methods", "sweep,aifdepthnet"], ("weights of aifdepthnet", "FOCALSWEEP_WEIGHTS")),
         (["generator", "--run", "no/such/run"], ("no/such/run", "does not exist")),
@@ -334,7 +334,20 @@ def test_a_number_after_a_method_is_that_of_its_planes() -> None:
     few = method_of("argmin-5", device).read_refitted(sample)  # planes that a protocol gives are replaced too
     torch.testing.assert_close(few, usual.read(coarse))
     assert not torch.equal(few, usual.read(sample))
-    with pytest.raises(ValueError, match="2 planes or more"):
-        method_of("sweep-1", device)
+    for name in ("sweep-1", "argmin-fixed-513"):
+        with pytest.raises(ValueError, match="2 to 512 planes"):
+            method_of(name, device)
     with pytest.raises(ValueError, match="no method is called 'flat-80'"):
         method_of("flat-80", device)
+
+
+@pytest.mark.parametrize("protocol", ["generator", "confidence"])
+def test_rivals_without_weights_are_refused_before_any_work(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(*_: object, **__: object) -> None:
+        pytest.fail("stacks were made for a method that cannot read them")
+
+    monkeypatch.delenv("FOCALSWEEP_WEIGHTS", raising=False)
+    monkeypatch.setattr("focalsweep.evaluation.generated.batch_of", work)
+    monkeypatch.setattr("focalsweep.evaluation.error_bars.evaluate_confidence", work)
+    with pytest.raises(FileNotFoundError, match="weights of ddff"):
+        run_protocol(protocol, ["argmin", "ddff"], [], None, None, torch.device("cpu"), True, print)
