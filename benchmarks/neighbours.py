@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
+from focalsweep.cli.methods import lowest
 from focalsweep.cli.runs import methods_of_runs
 from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.evaluation.environment import describe
@@ -24,23 +25,14 @@ from focalsweep.evaluation.robustness import Flaws, spoiled
 from focalsweep.evaluation.stacks import FARTHEST
 from focalsweep.paper import PAPER_PLANES
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.synthesis.sample import Sample
-from focalsweep.training.objectives import swept
 
 NOISE = (0.0, 0.005, 0.01, 0.02, 0.04)
 COSTS = {
     "with neighbours (Gaussian of 1 px)": PaperCost(),
     "each pixel alone": replace(PaperCost(), neighbourhood_sigma_px=0.0),
 }
-
-
-def lowest(cost: PaperCost) -> Method:
-    def read(sample: Sample) -> Tensor:
-        return 1 / find_minimum(swept(sample, cost), sample.planes.as_batch(1)).inverse_depth
-
-    return Method(read, lambda _: PAPER_PLANES)
 
 
 @torch.no_grad()
@@ -53,15 +45,17 @@ def main() -> None:
     chosen = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     trained = methods_of_runs(chosen.run, COSTS, device)
-    methods = {**{name: lowest(cost) for name, cost in COSTS.items()}, **trained.methods}
+    methods = {
+        name: Method(partial(lowest, cost=cost), lambda _: PAPER_PLANES) for name, cost in COSTS.items()
+    } | trained.methods
     stacks = benchmark_part(chosen.benchmark, "test")[:: chosen.every]
     boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",), farthest=FARTHEST) for noise in NOISE}
     for number, item in enumerate(stacks):
         stack, depth = item.stack.to(device).as_batch(), item.depth.to(device)[None].clamp(max=FARTHEST)
         for noise, board in boards.items():
+            sample = spoiled(Sample(stack, PAPER_PLANES, depth), Flaws(noise_std=noise), seed=number)
             for name, method in methods.items():
-                clean = Sample(stack, method.planes(item.stack), depth)
-                board.add(name, method.read(spoiled(clean, Flaws(noise_std=noise), seed=number)), depth)
+                board.add(name, method.read(replace(sample, planes=method.planes(item.stack))), depth)
         print(f"{number + 1} of {len(stacks)}", flush=True)
     rows = [{"noise": f"{noise:g}", **row} for noise, board in boards.items() for row in board.rows()]
     table = {"columns": ["rmse"], "across": "noise", "sections": []}

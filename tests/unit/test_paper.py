@@ -241,8 +241,6 @@ def test_other_runs_are_not_packed(tmp_path: Path, change: dict[str, Any], word:
 
 
 def test_what_ships_tells_its_whole_training() -> None:
-    if not (weights.FOLDER / PAPERNET).is_file():
-        pytest.skip("the packed PaperNet is not in this package")
     about = papernet_about()
     steps = [int(word) for word in re.findall(r"\d{4}", about["recipe"].partition("cycles")[2])]
     assert sum(steps) == 27023 and len(steps) == 4

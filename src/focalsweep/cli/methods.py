@@ -54,7 +54,7 @@ def method_of(name: str, device: torch.device) -> Method:
     if name == "flat":
         return Method(_flat, _fixed)
     if name == "argmin-paper":
-        return Method(lambda sample: _lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
+        return Method(lambda sample: lowest(sample, "paper"), lambda _: PAPER_PLANES, displayed=True)
     if name == "paper":
         paper, half = PaperObjective(), device.type == "cuda"
         planes = lambda _: PAPER_PLANES  # noqa: E731
@@ -62,7 +62,7 @@ def method_of(name: str, device: torch.device) -> Method:
     planes = _fixed if name.endswith("-fixed") else in_sight
     cost = ReblurCost(psf=Sampled(Disk())) if name.endswith("-sampled") else ReblurCost()
     if name.startswith("argmin"):
-        return Method(lambda sample: _lowest(sample, cost), planes)
+        return Method(lambda sample: lowest(sample, cost), planes)
     return method_of_sweepnet(load_network("sweepnet", device), cost, planes)
 
 
@@ -136,7 +136,8 @@ def _flat(sample: Sample) -> Tensor:
     return distance[:, None, None].expand(len(distance), *stack.images.shape[-2:])
 
 
-def _lowest(sample: Sample, cost: str | Cost) -> Tensor:
+def lowest(sample: Sample, cost: str | Cost) -> Tensor:
+    """Depth at the lowest of the costs, between planes."""
     volume = swept(sample, cost)
     planes = sample.planes.as_batch(len(volume))
     return 1 / find_minimum(volume, planes).inverse_depth

@@ -7,8 +7,9 @@ method "focus_measure" does use one: it is judged by its like here, and pictures
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from focalsweep.evaluation.figures import Scene, comparison
 from focalsweep.from_photos import depth_from_photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.pipeline import estimate_as_it_is, planes_in_sight
+from focalsweep.results.writing import write_files
 from focalsweep.sweep.costs import gaussian_blur
 from focalsweep.types import DepthGrid, FocalStack
 
@@ -109,8 +111,8 @@ def evaluate_real(
                 agreement.pop("median_dioptres", None)
             rows.append({**row, "seconds": result.record["seconds"]["depth"], **agreement})
         if pictures:
-            pictures.mkdir(parents=True, exist_ok=True)
-            (pictures / f"{title}.png").write_bytes(_sheet(title, stack, depths, relative))
+            png = _sheet(title, stack, depths, relative)
+            write_files({pictures / f"{title}.png": partial(_write, png)})
         say(f"{title}: {', '.join(depths)}")
     columns = ["median_spacings", "median_dioptres", "within_half_a_spacing", "seconds"]
     return {"protocol": "real", "rows": rows, "table": {"columns": columns, "sections": ["stack"]}}
@@ -146,6 +148,10 @@ def _aligned(folder: Path, device: torch.device, longer_px: int) -> tuple[FocalS
         photos = open_photos(folder, relative=True)
     result, stack = depth_from_photos(photos, device=device)
     return _at_most(stack, longer_px).to(device), result.planes, photos.relative
+
+
+def _write(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
 
 
 def _sheet(title: str, stack: FocalStack, depths: dict[str, Any], relative: bool) -> bytes:
