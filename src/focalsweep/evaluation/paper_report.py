@@ -12,8 +12,8 @@ from focalsweep.evaluation.robustness import FACTORS
 from focalsweep.evaluation.tables import Layout, markdown_table, results_table
 
 Record = dict[str, Any]
-OURS, CLASSICAL = "sweep,paper", "focus_measure,suwajanakorn"  # "paper" is the network of the paper that ships
-RUNS = "--run PaperNet=runs/paper-defocusnet --run SweepNet=runs/sweepnet-defocusnet"
+OURS, CLASSICAL = "sweep,paper", "focus_measure,suwajanakorn"  # "paper" is the PaperNet that ships
+RUNS = "--run SweepNet=runs/sweepnet-defocusnet"
 RIVALS = "--run DDFF=runs/ddff --run DefocusNet=runs/defocusnet --run AiFDepthNet=runs/aifdepthnet"
 ON_NYU = (
     "--run PaperNet=runs/paper-nyu --run SweepNet=runs/sweepnet-nyu --run DDFF=runs/ddff-nyu "
@@ -79,9 +79,10 @@ def ratio_table(records: Mapping[str, Record]) -> str:
         if protocol not in records:
             continue
         for how in rescalings:
+            paper_net = "paper" if protocol == "nyu" else "PaperNet"  # the shipped one never saw NYU, but the split
             rmse = {
                 name: _figure(records[protocol], name, how, "rmse")
-                for name in ("PaperNet", "SweepNet", "sweep", "DefocusNet")
+                for name in (paper_net, "SweepNet", "sweep", "DefocusNet")
             }
             rival = rmse.pop("DefocusNet")
             cells = ["" if not value or not rival else f"{value / rival:.2f}" for value in rmse.values()]

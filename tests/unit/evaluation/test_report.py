@@ -91,14 +91,15 @@ def test_figures_that_are_not_drawn_say_how(tmp_path: Path) -> None:
 
 def test_ratios_to_defocusnet_by_hand() -> None:
     rows = [
-        {"method": "PaperNet (n=3)", "group": "all", "rescaling": "raw", "rmse": 0.2},
-        {"method": "PaperNet, neither", "group": "all", "rescaling": "raw", "rmse": 9.0},
+        {"method": "paper", "group": "all", "rescaling": "raw", "rmse": 0.2},
+        {"method": "SweepNet (n=3)", "group": "all", "rescaling": "raw", "rmse": 0.1},
+        {"method": "SweepNet, other", "group": "all", "rescaling": "raw", "rmse": 9.0},
         {"method": "DefocusNet", "group": "all", "rescaling": "raw", "rmse": 0.8},
-        {"method": "PaperNet (n=3)", "group": "all", "rescaling": "median", "rmse": 0.1},
+        {"method": "paper", "group": "all", "rescaling": "median", "rmse": 0.1},
         {"method": "DefocusNet", "group": "all", "rescaling": "median", "rmse": None, "note": "x"},
     ]
     lines = fill("<!-- table ratios -->\n<!-- end -->", {"nyu": {"rows": rows}}).splitlines()
-    assert lines[3] == "| nyu, raw | 0.25 |  |  | *0.30* |"
+    assert lines[3] == "| nyu, raw | 0.25 | 0.12 |  | *0.30* |"
     assert lines[4] == "| nyu, median |  |  |  | *0.44* |"
 
 

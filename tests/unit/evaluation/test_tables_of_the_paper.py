@@ -45,9 +45,10 @@ def ran(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_runs_are_trained_once_and_before_the_tables_that_show_them(
     script: ModuleType, ran: list[list[str]], tmp_path: Path
 ) -> None:
-    script.main(["ablation", "defocusnet"], tmp_path, benchmark=tmp_path, stacks=4800, without="suwajanakorn")
+    tables = ["ablation", "robustness", "defocusnet"]
+    script.main(tables, tmp_path, benchmark=tmp_path, stacks=4800, without="suwajanakorn")
     trained = [Path(words[words.index("-o") + 1]).name for words in ran if words[0] == "train"]
-    assert len(trained) == len(set(trained)) == 5 + 5  # PaperNet is in both
+    assert len(trained) == len(set(trained)) == 5 + 4 + 1  # SweepNet and three rivals are in both of the last
     first = next(i for i, words in enumerate(ran) if words[:2] == ["evaluate", "defocusnet"])
     shown = [word for word in ran[first] if "PaperNet" in word]
     assert len(shown) == 5 and f"PaperNet, neither={tmp_path}/runs/paper-no-outlier-removal-no-normalisation" in shown
