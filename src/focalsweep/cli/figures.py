@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from focalsweep.results.result import Array
     from focalsweep.types import FocalStack
 
-KINDS = ("stack-size", "depth", "robustness", "confidence", "costs", "neighbours", "offsets")
+KINDS = ("stack-size", "depth", "robustness", "confidence", "training", "costs", "neighbours", "offsets")
 DRAWN = {  # of a result: what must be in it, in words too
     "stack-size": ("frames", "errors by number of frames"),
     "depth": ("near", "errors by depth"),
@@ -30,12 +30,16 @@ def figure(
     kind: Annotated[
         str,
         typer.Argument(
-            help="stack-size, depth (error against it), robustness or confidence of a result file; costs (over depth "
-            "at pixels) or neighbours (with and without) of a stack; offsets of a PaperNet on a stack."
+            help="stack-size, depth (error against it), robustness or confidence of a result file; training of runs; "
+            "costs (over depth at pixels) or neighbours (with and without) of a stack; offsets of a PaperNet on one."
         ),
     ],
     source: Annotated[
-        str, typer.Argument(help="JSON file of a result; or folder of a stack, demo for the one of the package.")
+        str,
+        typer.Argument(
+            help="JSON file of a result; log.jsonl files of runs, or NAME=FILE, commas between; or folder of a stack, "
+            "demo for that of the package."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG file; for robustness a folder.")],
     pixel: Annotated[
@@ -45,9 +49,11 @@ def figure(
         str, typer.Option(help="For offsets: folder of a training run of PaperNet, by default the shipped one.")
     ] = "shipped",
 ) -> None:
-    """Draw a figure of the paper.
+    """Draw a figure of the paper, or the curves of trainings.
 
     Example: focalsweep figure stack-size stack-size.json -o stack_size.png
+
+    Example: focalsweep figure training runs/a/log.jsonl,mine=runs/b/log.jsonl -o curves.png
 
     Example: focalsweep figure costs demo -o costs.png --pixel 120,80
     """
@@ -62,6 +68,8 @@ def figure(
     of_results = {"stack-size": plots.plot_stack_size, "depth": plots.plot_depth, "confidence": plot_confidence}
     if kind in of_results:
         png = of_results[kind](_read_result(source, *DRAWN[kind]))
+    elif kind == "training":
+        png = plots.plot_training(_read_logs(source))
     else:
         stack, truth = _read_stack(source)
         pixels = _read_pixels(pixel or [])
@@ -90,6 +98,25 @@ def _read_result(source: str, key: str, words: str) -> dict[str, Any]:
     if key not in keys:
         raise ValueError(f"{path} has no {words}: give the result of another protocol")
     return record
+
+
+def _read_logs(source: str) -> dict[str, list[dict[str, Any]]]:
+    """Lines by the name of the run: as it is given, or the folder of a log.jsonl, or what a kept log is called."""
+    logs: dict[str, list[dict[str, Any]]] = {}
+    for text in source.split(","):
+        given, _, place = text.strip().rpartition("=")
+        path = Path(place)
+        name = given or (path.resolve().parent.name if path.name == "log.jsonl" else path.stem)
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist: give the log.jsonl of a run of focalsweep train")
+        try:
+            logs[name] = [json.loads(line) for line in path.read_text().splitlines()]
+            measured = [line["step"] for line in logs[name] if "abs_rel" in (line.get("figures") or line["validation"])]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            measured = []
+        if not measured:
+            raise ValueError(f"{path} is no log of focalsweep train: give the log.jsonl of a run")
+    return logs
 
 
 def _read_stack(source: str) -> tuple[FocalStack, Array | None]:

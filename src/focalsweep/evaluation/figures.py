@@ -93,7 +93,7 @@ def comparison(
         scenes: of the same frames' captions and methods.
         title: the first line.
         largest_error: the end of the scale of errors, 0.1 for 10 %; a round number that spans 95 % of them by default.
-        width_px: of the picture; text grows with it.
+        width_px: of the picture; text grows with it. Wider where a word of a caption needs it.
         relative: depth has no unit, so that the scale says near and far.
     """
     columns = {(tuple(scene.frames), tuple(scene.depths), scene.truth is None) for scene in scenes}
@@ -104,9 +104,13 @@ def comparison(
     scales = _scales(scenes, largest_error)
     first = scenes[0]
     captions = [*first.frames, *([] if first.truth is None else ["Truth"]), *first.depths]
-    cell = (DESIGN_WIDTH_PX - 2 * MARGIN - (len(captions) - 1) * GAP) / len(captions)
-    lefts = [MARGIN + number * (cell + GAP) for number in range(len(captions))]
     sheet = Sheet(width_px)
+    between = 2 * MARGIN + (len(captions) - 1) * GAP
+    cell = max(
+        (DESIGN_WIDTH_PX - between) / len(captions), _widest(sheet, captions, with_errors=first.truth is not None)
+    )
+    sheet.widen(between + len(captions) * cell)
+    lefts = [MARGIN + number * (cell + GAP) for number in range(len(captions))]
     y: float = MARGIN
     if title:
         y = sheet.text((MARGIN, y), title, TITLE_SIZE, INK) + GAP
@@ -120,6 +124,16 @@ def comparison(
         y = _lay_scene(sheet, scene, scales, lefts, cell, y) + GAP
     bottom = _lay_scales(sheet, scales, y + GAP, with_errors=first.truth is not None, relative=relative)
     return sheet.png(bottom + MARGIN)
+
+
+def _widest(sheet: Sheet, captions: Sequence[str], with_errors: bool) -> float:
+    """What a column needs: its longest word, and its error."""
+    words = [sheet.text_width(word, CAPTION_SIZE) for caption in captions for word in caption.split()]
+    return max([*words, sheet.text_width(_absrel(0.0), TEXT_SIZE) if with_errors else 0.0])
+
+
+def _absrel(value: float) -> str:
+    return f"AbsRel {value:.4f}"
 
 
 def _lines(sheet: Sheet, caption: str, width: float) -> list[str]:
@@ -163,7 +177,7 @@ def _lay_scene(sheet: Sheet, scene: Scene, scales: _Scales, lefts: list[float], 
         place = (left, top + height + 6, left + width, top + 2 * height + 6)
         sheet.picture(coloured(error / scales.largest_error, scales.error), place, smooth=False)
         known = error[~np.isnan(error)]
-        words = f"AbsRel {known.mean():.4f}" if known.size else "no truth"
+        words = _absrel(float(known.mean())) if known.size else "no truth"
         y = sheet.text((left + width / 2, place[3] + 4), words, TEXT_SIZE, FAINT_INK, "ma")
     return y
 

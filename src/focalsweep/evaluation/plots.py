@@ -33,7 +33,7 @@ COSTS: dict[str, PaperCost | ReblurCost] = {
     "re-blur (ours)": ReblurCost(),
 }
 METHODS = (
-    "sweep", "argmin", "focus_measure", "PaperNet", "SweepNet", "DefocusNet", "AiFDepthNet", "suwajanakorn", "DDFF",
+    "sweep", "argmin", "focus_measure", "paper", "SweepNet", "DefocusNet", "AiFDepthNet", "suwajanakorn", "DDFF",
     "argmin-paper",
 )  # fmt: skip
 """Each has one colour in every figure, in the order of matplotlib's."""
@@ -71,6 +71,34 @@ def write_factors(record: Mapping[str, Any], folder: Path, metric: str = "abs_re
         paths.append(folder / f"robustness_{factor}.png")
         paths[-1].write_bytes(plot_factor(record, factor, metric))
     return paths
+
+
+def plot_training(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
+    """A PNG: AbsRel of runs against the steps, of training as a line and of validation as points.
+
+    Args:
+        logs: the lines of log.jsonl by the name of the run; every network reports AbsRel.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.6, 3.6), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, lines) in enumerate(logs.items()):
+        seen, kept = _curve(lines, "figures"), _curve(lines, "validation")
+        axes.plot(*seen, color=f"C{number}", alpha=0.5, linewidth=1)
+        axes.plot(*kept, "o", color=f"C{number}", label=name, markersize=5)
+    axes.set_xlabel("steps")
+    axes.set_ylabel("AbsRel: training (line), validation (points)")
+    axes.set_yscale("log")
+    axes.grid(alpha=0.3, which="both")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return _png(figure)
+
+
+def _curve(lines: Sequence[Mapping[str, Any]], part: str) -> tuple[list[int], list[float]]:
+    """Steps and AbsRel, where a line has it."""
+    found = [(line["step"], line[part]["abs_rel"]) for line in lines if line.get(part, {}).get("abs_rel") is not None]
+    return [step for step, _ in found], [value for _, value in found]
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: str, falling: bool = False) -> bytes:

@@ -35,6 +35,7 @@ class Column:
 COLUMNS = {
     "mae": Column("MAE", LENGTH, "lower"),
     "rmse": Column("RMSE", LENGTH, "lower"),
+    "rmse_focused": Column("RMSE up to the farthest focus", LENGTH, "lower"),
     "abs_rel": Column("AbsRel", "", "lower"),
     "delta_1.05": Column("δ < 1.05", "%", "higher", 1),
     "delta_1.25": Column("δ < 1.25", "%", "higher", 1),

@@ -74,6 +74,10 @@ class Sheet:
         self.picture_boxes: list[Box] = []
         self._jobs: list[Callable[[Any, ImageDraw.ImageDraw], None]] = []
 
+    def widen(self, design_px: float) -> None:
+        """To a width in design pixels, where that is more than it has."""
+        self.width_px = max(self.width_px, round(design_px * self.scale))
+
     def text(
         self, at: tuple[float, float], words: str, size: int, colour: tuple[int, ...], anchor: str = "la"
     ) -> float:

@@ -79,6 +79,15 @@ def test_nothing_overlaps(width_px: int, frames: int, truth: bool, sheets: list[
         assert picture.format == "PNG" and picture.width == width_px
 
 
+@pytest.mark.parametrize("width_px", [900, 1600])
+def test_many_methods_widen_the_sheet(width_px: int, sheets: list[Sheet]) -> None:
+    methods = {f"AiFDepthNet-{number}": 1.0 + 0.01 * number for number in range(14)}
+    png = comparison([scene(**methods)], width_px=width_px)
+    assert_clear(sheets[0])
+    with Image.open(io.BytesIO(png)) as picture:
+        assert 1.2 * width_px < picture.width < 2 * width_px
+
+
 def test_where_nothing_is_known_is_gray(sheets: list[Sheet]) -> None:
     whole = scene(ours=1.1)
     assert whole.truth is not None

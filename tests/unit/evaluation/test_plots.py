@@ -21,6 +21,7 @@ from focalsweep.evaluation.plots import (
     plot_factor,
     plot_neighbours,
     plot_offsets,
+    plot_training,
 )
 from focalsweep.model.papernet import PaperNet
 from focalsweep.results.writing import json_bytes
@@ -88,6 +89,45 @@ def test_a_method_has_its_colour_in_every_figure(figures: list[Any]) -> None:
     assert first["sweep"] == second["sweep"] and first["DefocusNet"] == second["DefocusNet (n=3)"]
     assert len(set(second.values())) == 3
     assert figures[0].axes[0].get_xlim()[0] > figures[0].axes[0].get_xlim()[1]  # the worse JPEG to the right
+
+
+def test_curves_of_trainings_by_hand(figures: list[Any]) -> None:
+    lines = [
+        {"step": 50, "loss": 1.0, "figures": {"abs_rel": 0.4}},
+        {"step": 100, "loss": 1.0, "figures": {"abs_rel": None}},
+        {"step": 100, "seconds": 1.0, "validation": {"loss": 1.0, "abs_rel": 0.3}},
+    ]
+    assert is_picture(plot_training({"mine": lines}))
+    seen, kept = figures[0].axes[0].lines
+    assert (list(seen.get_xdata()), list(seen.get_ydata())) == ([50], [0.4])
+    assert (list(kept.get_xdata()), list(kept.get_ydata()), kept.get_label()) == ([100], [0.3], "mine")
+
+
+def test_curves_are_drawn_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: list[Any]) -> None:
+    logs = [tmp_path / "mine" / "log.jsonl", tmp_path / "other.jsonl"]
+    logs[0].parent.mkdir()
+    for path in logs:
+        path.write_text('{"step": 50, "figures": {"abs_rel": 0.4}}\n{"step": 50, "validation": {"abs_rel": 0.3}}\n')
+    source = f"{logs[0]},{logs[1]},third={logs[1]}"
+    words = ["focalsweep", "figure", "training", source, "-o", str(tmp_path / "curves.png")]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        command_line.main()
+    assert is_picture((tmp_path / "curves.png").read_bytes())
+    labels = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    assert labels == ["mine", "other", "third"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"step": 5, "figures": {"loss": 1}}'])
+def test_what_is_no_log_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["focalsweep", "figure", "training", str(path), "-o", str(tmp_path / "a.png")])
+    with pytest.raises(SystemExit, match=r"^2$"):
+        command_line.main()
+    assert_one_sentence(" ".join(capsys.readouterr().err.split()), "log.jsonl of a run")
 
 
 def test_costs_of_pixels_have_the_truth_beside(figures: list[Any]) -> None:

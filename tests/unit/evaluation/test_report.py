@@ -115,6 +115,18 @@ def test_robustness_has_a_table_for_each_factor() -> None:
     assert "Noise, std of linear light:" in text
 
 
+def test_in_domain_has_the_error_up_to_the_farthest_focus() -> None:
+    """Two bands up to 1.5 m: sqrt((3 * 0.1^2 + 1 * 0.5^2) / 4)."""
+    bands = [(0.0, 1.0, 3, 0.1), (1.0, 1.5, 1, 0.5), (1.5, 2.0, 7, 9.0)]
+    record = {
+        "rows": [{"method": "a", "scale": "1", "rescaling": "raw", "group": "all", "rmse": 0.2}],
+        "by_depth": [{"method": "a", "near": n, "far": f, "pixels": p, "rmse": r} for n, f, p, r in bands],
+    }
+    lines = fill("<!-- table in-domain -->\n<!-- end -->", {"defocusnet": record}).splitlines()
+    assert lines[1].split(" | ")[-1] == "RMSE up to the farthest focus (m) ↓ |"
+    assert "0.265" in lines[3].split(" | ")[-1]
+
+
 def test_in_domain_is_the_first_scale() -> None:
     rows = [
         {"method": "a", "group": "all", "rescaling": how, "scale": scale, "rmse": value}

@@ -52,7 +52,7 @@ def assert_clear(sheet: Sheet) -> None:
     boxes = sheet.text_boxes + sheet.picture_boxes
     for box in boxes:
         assert box[0] >= MARGIN - 0.5, box
-        assert box[2] <= module.DESIGN_WIDTH_PX - MARGIN + 0.5, box
+        assert box[2] <= sheet.width_px / sheet.scale - MARGIN + 0.5, box
         assert box[1] >= MARGIN
     for a, b in itertools.combinations(boxes, 2):
         assert not overlap(a, b), (a, b)
