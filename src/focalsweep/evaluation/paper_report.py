@@ -44,7 +44,7 @@ PENDING = {
     "stack-size": f"evaluate stack-size --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
     "runtime-cpu": "evaluate runtime --device cpu",
     "runtime-h200": "evaluate runtime --device cuda",
-    "real-methods": f"evaluate real --data STACKS --methods {OURS},{CLASSICAL}",
+    "real-methods": f"evaluate real --data STACKS --methods {OURS},{CLASSICAL},defocusnet,aifdepthnet",
     "confidence": "evaluate confidence --data BENCHMARK --methods argmin,sweep,focus_measure,suwajanakorn",
     "robustness": f"evaluate robustness --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
 }
