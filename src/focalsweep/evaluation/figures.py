@@ -87,7 +87,8 @@ def comparison(
     """A PNG: a row for each scene with its frames, the truth and every method's depth; below these their errors.
 
     Depth runs from near, warm, to far, cold, equal steps of colour for equal steps of 1/depth; its range is that of the
-    truth (of all depths where no scene has one). Errors are relative to the truth, their mean below each.
+    truth. Where no scene has one it is what most methods say, the median of their ends, so that a method that is far off
+    does not take the others' colours. Errors are relative to the truth, their mean below each.
 
     Args:
         scenes: of the same frames' captions and methods.
@@ -151,8 +152,8 @@ def _scales(scenes: Sequence[Scene], largest_error: float | None) -> _Scales:
     import matplotlib
 
     truths = [scene.truth.ravel() for scene in scenes if scene.truth is not None]
-    depths = [depth.ravel() for scene in scenes for depth in scene.depths.values()]
-    near, far = inverse_depth_range(np.concatenate(truths or depths))
+    shown = [truths] if truths else [[scene.depths[name].ravel() for scene in scenes] for name in scenes[0].depths]
+    near, far = np.median([inverse_depth_range(np.concatenate(depths)) for depths in shown], axis=0).tolist()
     if largest_error is None:
         errors = [error for scene in scenes for m in scene.depths if (error := scene.errors(m)) is not None]
         every = np.concatenate([error[np.isfinite(error)] for error in errors] or [np.zeros(1, np.float32)])

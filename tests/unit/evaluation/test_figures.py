@@ -79,6 +79,14 @@ def test_nothing_overlaps(width_px: int, frames: int, truth: bool, sheets: list[
         assert picture.format == "PNG" and picture.width == width_px
 
 
+def test_one_method_that_is_far_off_does_not_take_the_colours(sheets: list[Sheet]) -> None:
+    """Without truth the scale is that of most: what is far beyond it has the colour of its end."""
+    png = comparison([scene(truth=False, a=1.0, b=1.0, wild=0.001)])
+    alone = comparison([scene(truth=False, a=1.0, b=1.0)])
+    assert middle_of(png, sheets[0], 1) == middle_of(alone, sheets[1], 1)
+    assert np.allclose(middle_of(png, sheets[0], 3), colour("turbo_r", 0.0), atol=3)
+
+
 @pytest.mark.parametrize("width_px", [900, 1600])
 def test_many_methods_widen_the_sheet(width_px: int, sheets: list[Sheet]) -> None:
     methods = {f"AiFDepthNet-{number}": 1.0 + 0.01 * number for number in range(14)}
