@@ -87,8 +87,8 @@ def comparison(
     """A PNG: a row for each scene with its frames, the truth and every method's depth; below these their errors.
 
     Depth runs from near, warm, to far, cold, equal steps of colour for equal steps of 1/depth; its range is that of the
-    truth. Where no scene has one it is what most methods say, the median of their ends, so that a method that is far off
-    does not take the others' colours. Errors are relative to the truth, their mean below each.
+    truth. Where no scene has one it is what most methods say, the median of their ends: one that is far off does not
+    take the others' colours. Errors are relative to the truth, their mean below each.
 
     Args:
         scenes: of the same frames' captions and methods.
