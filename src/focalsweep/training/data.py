@@ -19,12 +19,16 @@ from focalsweep.training.config import TrainingConfig
 
 VALIDATION_EVERY = 10  # of a dataset's training stacks, one in ten only validates; test stacks are never touched
 KINDS = ("generator", "defocusnet", "nyu")
+DATA_SEEDS = 1000  # between the data's seeds of two runs: validation and protocols count on from theirs
 
 
 def make_sources(
     config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device, cache: Path | None = None
 ) -> tuple[Source, Source]:
-    """For training and validation, as `[data]` of the config says; `folder` holds the dataset, `cache` is `Nyu`'s."""
+    """For training and validation, as `[data]` of the config says; `folder` holds the dataset, `cache` is `Nyu`'s.
+
+    What is drawn for training changes with the config's seed. What validates stays, so that runs can be compared.
+    """
     data = dict(config.data)
     kind = data.pop("kind", "generator")
     if kind not in KINDS:
@@ -39,8 +43,9 @@ def make_sources(
         items = Nyu(pictures, ids, device=device, cache=cache)
     else:
         items = benchmark_part(folder, "train")
-    training = _read_items_config(config, data)
-    validation = replace(training, turns=False, seed=training.seed + 1)
+    settings = _read_items_config(config, data)
+    training = replace(settings, seed=settings.seed + DATA_SEEDS * config.seed)
+    validation = replace(settings, turns=False, seed=settings.seed + 1)
     sources = make_item_source(_Every(items, False), training), make_item_source(_Every(items, True), validation)
     if kind == "nyu" and config.cost in ("paper", "none"):  # networks that read values as they are displayed
         return _displayed(sources[0]), _displayed(sources[1])
@@ -57,8 +62,9 @@ def _generator_sources(config: TrainingConfig, data: dict[str, Any], textures: P
     data = {"size": config.image_size[0], "planes": config.planes, **data}
     if textures:
         data["texture_folder"] = str(textures)
-    training = read_generator_config({**data, "held_out": False})
-    validation = read_generator_config({**data, "held_out": True, "seed": 1 + training.seed})
+    settings = read_generator_config({**data, "held_out": False})
+    training = replace(settings, seed=settings.seed + DATA_SEEDS * config.seed)
+    validation = replace(settings, held_out=True, seed=settings.seed + 1)
     return make_source(training), make_source(validation)
 
 

@@ -22,8 +22,6 @@ from focalsweep.training.loop import Outcome, Resume, train
 from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
-DATA_SEEDS = 1000  # between the data's seeds of two runs: validation and protocols count on from theirs
-
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
@@ -74,13 +72,12 @@ def run_training(
 ) -> Outcome:
     """Train as the config says; `textures` is a folder of pictures that join the procedural ones, `data` a dataset.
 
-    `cache` keeps the stacks that are rendered from it. `seed` stands in place of the config's and moves the data's with
-    it, far enough to meet no held-out scene.
+    `cache` keeps the stacks that are rendered from it. `seed` stands in place of the config's: other weights to begin
+    with and other draws of the data, none of them held-out scenes.
     """
     config = read_config(path)
     if seed is not None:
-        data_seed = config.data.get("seed", 0) + DATA_SEEDS * seed
-        config = dataclasses.replace(config, seed=seed, data={**config.data, "seed": data_seed})
+        config = dataclasses.replace(config, seed=seed)
     try:
         training_source, validation_source = make_sources(config, textures, data, device, cache)
     except ValueError as error:

@@ -130,7 +130,7 @@ def test_runs_of_other_seeds_are_one_row(
     record = json.loads(path.read_text())
     assert record["groups"] == {"mine (n=2)": ["mine, seed 0", "mine, seed 5"]}
     assert set(record["trained"]) == {"mine, seed 0", "mine, seed 5"}
-    assert record["trained"]["mine, seed 5"]["config"]["data"]["seed"] == 5000
+    assert record["trained"]["mine, seed 5"]["config"]["seed"] == 5
     joined, *others = (row for row in record["rows"] if row["method"] == "mine (n=2)" and row["group"] == "F=3")
     singles = [row for row in record["rows_of_runs"] if row["group"] == "F=3" and row["method"] != "argmin"]
     assert not others and len(singles) == 2

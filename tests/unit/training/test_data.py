@@ -1,5 +1,6 @@
 """Batches from datasets: which stacks train, which validate, and what networks are shown."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,17 @@ def test_no_stack_trains_and_validates(benchmark: Path) -> None:
     assert not trained & validated
     tested = {round(float(np.minimum(true_depth(i).astype(np.float32), 3).mean()), 4) for i in (100, 101)}
     assert not tested & (trained | validated)
+
+
+@pytest.mark.parametrize("kind", ["generator", "defocusnet"])
+def test_a_seed_changes_what_trains_and_not_what_validates(benchmark: Path, kind: str) -> None:
+    def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        sources = make_sources(replace(config(kind=kind), seed=seed), None, benchmark, CPU)
+        training, validation = (source(0, 2, CPU) for source in sources)
+        return training.stack.images, validation.stack.images
+
+    (first, validated), (second, again) = drawn(0), drawn(5)
+    assert not torch.equal(first, second) and torch.equal(validated, again)
 
 
 def test_the_papers_planes_scales_and_split(benchmark: Path) -> None:
