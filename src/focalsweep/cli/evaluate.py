@@ -158,14 +158,21 @@ def join_result(result: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     twice = set(methods) & {row["method"] for row in result["rows"]}
     if twice:
         raise ValueError(f"{name} has {sorted(twice)[0]} too: leave it out of --methods and --run, or do not join")
-    about = {key: other.get(key) for key in ("file", "machine", "versions", "weights", "commit")} | {"methods": methods}
+    elsewhere = {method for part in other.get("joined", []) for method in part["methods"]}
+    own = [method for method in methods if method not in elsewhere]
+    about = {key: other.get(key) for key in ("file", "machine", "versions", "weights", "commit")} | {"methods": own}
     lists: dict[str, Any] = {
         key: result[key] + other.get(key, []) for key in ("rows", "by_depth", "rows_of_runs") if key in result
     }
     merged: dict[str, Any] = {
         key: {**other.get(key, {}), **result[key]} for key in ("trained", "groups", "curves") if key in result
     }
-    return {**result, **lists, **merged, "joined": [*result.get("joined", []), *other.get("joined", []), about]}
+    return {
+        **result,
+        **lists,
+        **merged,
+        "joined": [*result.get("joined", []), *other.get("joined", []), *([about] if own else [])],
+    }
 
 
 def _check_same(result: dict[str, Any], other: dict[str, Any], path: Path, keys: tuple[str, ...]) -> None:

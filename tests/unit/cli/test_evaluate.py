@@ -17,7 +17,7 @@ import torch
 
 from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
-from focalsweep.cli.evaluate import ON_GENERATED, run_protocol
+from focalsweep.cli.evaluate import ON_GENERATED, join_result, run_protocol
 from focalsweep.cli.methods import FIXED_PLANES, method_of
 from focalsweep.cli.runs import methods_of_runs, name_of
 from focalsweep.evaluation import generated
@@ -292,6 +292,19 @@ def test_protocols_that_cannot_be_shared_say_so(
     assert evaluate(monkeypatch, "runtime") == 2
     message = capfd.readouterr().err.strip().removeprefix("focalsweep: ")
     assert_one_sentence(message, "runtime cannot be shared", "without torchrun")
+
+
+def test_what_was_joined_before_is_told_once() -> None:
+    """Of three machines each is named with what it measured."""
+
+    def result(file: str, method: str) -> dict[str, Any]:
+        return {"file": file, "commit": file, "rows": [{"method": method}]}
+
+    first = join_result(result("b", "of b"), result("a", "of a")) | {"file": "b"}
+    joined = join_result(result("c", "of c"), first)
+    assert [(part["file"], part["methods"]) for part in joined["joined"]] == [("a", ["of a"]), ("b", ["of b"])]
+    rest = first | {"rows": [{"method": "of a"}]}
+    assert [part["file"] for part in join_result(result("c", "of c"), rest)["joined"]] == ["a"]
 
 
 def test_results_of_one_protocol_join(
