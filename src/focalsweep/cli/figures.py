@@ -109,6 +109,8 @@ def _read_logs(source: str) -> dict[str, list[dict[str, Any]]]:
         name = given or (path.resolve().parent.name if path.name == "log.jsonl" else path.stem)
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist: give the log.jsonl of a run of focalsweep train")
+        if name in logs:
+            raise ValueError(f"two of the logs are called {name}: tell them apart by NAME=FILE")
         try:
             logs[name] = [json.loads(line) for line in path.read_text().splitlines()]
             measured = [line["step"] for line in logs[name] if "abs_rel" in (line.get("figures") or line["validation"])]

@@ -90,7 +90,7 @@ def ratio_table(records: Mapping[str, Record]) -> str:
         if protocol not in records:
             continue
         for how in rescalings:
-            paper_net = "paper" if protocol == "nyu" else "PaperNet"  # the shipped one never saw NYU, but the split
+            paper_net = "paper" if protocol == "nyu" else "PaperNet"  # what ships knows the split's frames
             rmse = {
                 name: _figure(records[protocol], name, how, "rmse")
                 for name in (paper_net, "SweepNet", "sweep", "DefocusNet")

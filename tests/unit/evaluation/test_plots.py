@@ -118,6 +118,18 @@ def test_curves_are_drawn_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert labels == ["mine", "other", "third"]
 
 
+def test_logs_of_one_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"step": 50, "figures": {"abs_rel": 0.4}}\n')
+    words = ["focalsweep", "figure", "training", f"{path},{path}", "-o", str(tmp_path / "a.png")]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit, match=r"^2$"):
+        command_line.main()
+    assert_one_sentence(" ".join(capsys.readouterr().err.split()), "two of the logs are called mine")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"step": 5, "figures": {"loss": 1}}'])
 def test_what_is_no_log_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
