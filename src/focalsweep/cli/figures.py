@@ -37,8 +37,8 @@ def figure(
     source: Annotated[
         str,
         typer.Argument(
-            help="JSON file of a result; log.jsonl files of runs, or NAME=FILE, commas between; or folder of a stack, "
-            "demo for that of the package."
+            help="JSON file of a result; folders of runs or logs of them, or NAME=FOLDER, commas between; or folder of a "
+            "stack, demo for that of the package."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG file; for robustness a folder.")],
@@ -53,7 +53,7 @@ def figure(
 
     Example: focalsweep figure stack-size stack-size.json -o stack_size.png
 
-    Example: focalsweep figure training runs/a/log.jsonl,mine=runs/b/log.jsonl -o curves.png
+    Example: focalsweep figure training runs/a,mine=runs/b -o curves.png
 
     Example: focalsweep figure costs demo -o costs.png --pixel 120,80
     """
@@ -105,12 +105,12 @@ def _read_logs(source: str) -> dict[str, list[dict[str, Any]]]:
     logs: dict[str, list[dict[str, Any]]] = {}
     for text in source.split(","):
         given, _, place = text.strip().rpartition("=")
-        path = Path(place)
+        path = Path(place) / "log.jsonl" if Path(place).is_dir() else Path(place)
         name = given or (path.resolve().parent.name if path.name == "log.jsonl" else path.stem)
         if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist: give the log.jsonl of a run of focalsweep train")
+            raise FileNotFoundError(f"{path} does not exist: give the folder of a run of focalsweep train, or its log")
         if name in logs:
-            raise ValueError(f"two of the logs are called {name}: tell them apart by NAME=FILE")
+            raise ValueError(f"two of the logs are called {name}: tell them apart by NAME=FOLDER")
         try:
             logs[name] = [json.loads(line) for line in path.read_text().splitlines()]
             measured = [line["step"] for line in logs[name] if "abs_rel" in (line.get("figures") or line["validation"])]

@@ -108,7 +108,7 @@ def test_curves_are_drawn_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     logs[0].parent.mkdir()
     for path in logs:
         path.write_text('{"step": 50, "figures": {"abs_rel": 0.4}}\n{"step": 50, "validation": {"abs_rel": 0.3}}\n')
-    source = f"{logs[0]},{logs[1]},third={logs[1]}"
+    source = f"{logs[0].parent},{logs[1]},third={logs[0]}"
     words = ["focalsweep", "figure", "training", source, "-o", str(tmp_path / "curves.png")]
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit, match=r"^0$"):
