@@ -37,8 +37,8 @@ def figure(
     source: Annotated[
         str,
         typer.Argument(
-            help="JSON file of a result; folders of runs or logs of them, or NAME=FOLDER, commas between; or folder of a "
-            "stack, demo for that of the package."
+            help="JSON file of a result; folders of runs or logs of them, or NAME=FOLDER, commas between; or folder of "
+            "a stack, demo for that of the package."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG file; for robustness a folder.")],
