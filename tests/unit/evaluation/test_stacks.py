@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 import torch
 from PIL import Image
 
@@ -20,7 +21,6 @@ from focalsweep.synthesis.sample import Sample
 from tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from tests.unit.datasets.test_nyu import picture, write_folder
 
-tifffile = pytest.importorskip("tifffile")
 CPU = torch.device("cpu")
 PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 8)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 import torch
 
 from focalsweep import linear_to_srgb
@@ -16,7 +17,6 @@ from tests.errors import assert_one_sentence, message_of
 from tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from tests.unit.datasets.test_nyu import picture, write_folder
 
-tifffile = pytest.importorskip("tifffile")
 CPU = torch.device("cpu")
 
 
