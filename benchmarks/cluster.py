@@ -46,8 +46,8 @@ from loopback import (
     write_stacks,
 )
 
-from focalsweep.evaluation.environment import describe
 from focalsweep.results.writing import json_bytes, write_files
+from focalsweep_research.environment import describe
 
 COUNT = 200
 EMPTY = 2000

@@ -20,9 +20,10 @@ from typing import Any
 
 import torch
 
-from focalsweep.evaluation.environment import describe
 from focalsweep.photos.reading import Photos, open_photos
 from focalsweep.results.writing import json_bytes, write_files
+from focalsweep.types import Camera
+from focalsweep_research.environment import describe
 
 CASES = ((12, 10, ()), (12, 10, ("--memory", "2GB")), (50, 5, ()))
 
@@ -33,6 +34,7 @@ def make_stack(photos: Photos, megapixels: float, frames: int, folder: Path) -> 
 
     count = len(photos.frames)
     camera = photos.camera
+    assert isinstance(camera, Camera)
     lines: list[str] = []
     for number in range(frames):
         source, lap = photos.frames[number % count], number // count

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 import focalsweep
-from focalsweep.cli.photos import DEMO_STACK
+from focalsweep.photos.demo import DEMO_STACK
 
 Part = subprocess.Popen[bytes]
 

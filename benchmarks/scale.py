@@ -23,11 +23,11 @@ import torch
 from loopback import write_stacks
 
 from focalsweep.batch.on_ray import IN_HAND
-from focalsweep.batch.one_stack import Job, estimate_to_files
-from focalsweep.evaluation.environment import describe
 from focalsweep.photos.reading import open_photos
 from focalsweep.results.writing import json_bytes, write_files
+from focalsweep.to_files import Job, estimate_to_files
 from focalsweep.types import DepthGrid
+from focalsweep_research.environment import describe
 
 CASES = ((1, 3, 64), (1, 7, 64), (2, 3, 64), (2, 7, 64), (2, 7, 32), (3, 5, 64), (6, 5, 64))  # tiles, frames, planes
 REPEATS = 60
@@ -64,8 +64,7 @@ def measure(stack: Path, output: Path, planes: int) -> Record:
         since, part = now, name
 
     grid = None if planes == 64 else DepthGrid.uniform_in_inverse_depth(0.35, 1.2, planes)
-    job = Job("sweep", torch.device("cpu"), grid, True, None, [], False)
-    _, summary = estimate_to_files(open_photos(stack), output, job, stage)
+    summary = estimate_to_files(open_photos(stack), output, Job(planes=grid), stage).summary
     stage("", 1.0)
     clock = time.perf_counter() - began
     worked = json.loads((output / "run.json").read_text())["worked_at"]

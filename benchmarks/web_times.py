@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 from tests.e2e.browsing import browser_page, run_example
 
-from focalsweep.evaluation.environment import describe
 from focalsweep.results.writing import json_bytes, write_files
+from focalsweep_research.environment import describe
 
 PORT = 7861
 

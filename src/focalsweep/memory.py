@@ -10,7 +10,8 @@ import ctypes
 import math
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 NUMBER = 4  # bytes of a float32
 PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
@@ -23,23 +24,17 @@ FOR_A_THREAD = 80 * 2**20
 LEAST_PIXELS = 3e5  # of the frames at the working size
 LEAST_WORKSPACE = 2**28
 SPARE = 0.04  # of the bound: what the allocator loses between its blocks
-ASSUMED_BYTES = 400 * 2**20  # of Python and its packages, where the system does not say
 M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
 
 def resident_bytes() -> int:
     """What the process holds now."""
-    try:
-        fields = Path("/proc/self/statm").read_text().split()
-        return int(fields[1]) * _page_bytes()
-    except (OSError, ValueError, IndexError):
-        return ASSUMED_BYTES
+    return int(psutil.Process().memory_info().rss)
 
 
-def _page_bytes() -> int:
-    import os
-
-    return os.sysconf("SC_PAGE_SIZE")
+def memory_of_this_computer() -> int:
+    """All of it, in bytes."""
+    return int(psutil.virtual_memory().total)
 
 
 def give_freed_memory_back() -> None:
@@ -95,8 +90,8 @@ class MemoryBound:
         free = self.total * (1 - SPARE) - self.base
         at_full_size = (free - self._full_size) / self._kept_a_pixel
         swept = (free - LEAST_WORKSPACE - self._threads) / self._swept_a_pixel
-        made_whole = (free - LOADED_LATER - self._threads) / self._whole_a_pixel
-        return max(LEAST_PIXELS, min(at_full_size, swept, made_whole))
+        smooth_uncertain = (free - LOADED_LATER - self._threads) / self._whole_a_pixel
+        return max(LEAST_PIXELS, min(at_full_size, swept, smooth_uncertain))
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""

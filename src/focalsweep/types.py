@@ -1,4 +1,4 @@
-"""The four things passed between rooms: `Camera`, `FocalStack`, `DepthGrid`, `DepthPrediction`.
+"""What is passed between rooms: `Camera`, `RelativeLens`, `FocalStack`, `DepthGrid`, `DepthPrediction`.
 
 Every bare length is in metres. Images live on any device; the settings (distances, camera fields) always live on
 the CPU in float64, so that the physics is exact and reading a setting never waits for a GPU.
@@ -7,8 +7,8 @@ the CPU in float64, so that the physics is exact and reading a setting never wai
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -84,6 +84,61 @@ class Camera:
         return camera
 
 
+@dataclass(frozen=True, eq=False)
+class RelativeLens:
+    """A lens of which only the growth of its blur is known: depth seen through it has no unit.
+
+    It has no focal length and no pixel pitch, so nothing that needs metres can be made of it by mistake.
+
+    Args:
+        slope_px: the blur's diameter in pixels for each unit of inverse depth away from the plane in focus.
+    """
+
+    slope_px: Setting
+
+    def __post_init__(self) -> None:
+        value = as_setting("slope_px", self.slope_px)
+        require(torch.isfinite(value) & (value > 0), value, "slope_px", "be positive and finite", " px", "entry")
+        object.__setattr__(self, "slope_px", value.item() if value.ndim == 0 and not value.requires_grad else value)
+
+    def resized(self, scale: float) -> RelativeLens:
+        """The lens of the same picture with `scale` times as many pixels across."""
+        return RelativeLens(self.slope_px * scale)
+
+    def scaled(self, factor: float) -> RelativeLens:
+        """Every depth multiplied by `factor`: the blur in pixels stays."""
+        return RelativeLens(self.slope_px * factor)
+
+    def expanded(self, shape: tuple[int, int], batched: bool) -> RelativeLens:
+        """The slope as a tensor with the axes B F; `batched` says whether a 1-D one runs over B or over F."""
+        return RelativeLens(_expand("slope_px", as_setting("slope_px", self.slope_px), shape, batched))
+
+
+Lens = Camera | RelativeLens
+
+
+@dataclass(frozen=True, eq=False)
+class StackRecord:
+    """What is known of a stack beside its pixels; it travels with the stack and ends in run.json.
+
+    Args:
+        settings: the camera's by name, each with its value, source and range.
+        frames: of each frame, near to far: file, focus distance with source and range, motion, exposure.
+        focus_ranges: metres from the lens, the interval that each frame's distance is known to lie in; equal ends where
+            it is exact. Empty: all of them are.
+        area: rows and columns of the photos' own pixels that registration kept.
+        warnings: what the user should know, a sentence each.
+        made_of: the folder of the photos, for messages.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    frames: tuple[dict[str, Any], ...] = ()
+    focus_ranges: tuple[tuple[float, float], ...] = ()
+    area: tuple[slice, slice] | None = None
+    warnings: tuple[str, ...] = ()
+    made_of: str = ""
+
+
 def _expand(name: str, value: Tensor, shape: tuple[int, int], batched: bool, one_each: str = "stack") -> Tensor:
     """Broadcast a setting to B F. A 1-D one in a batch holds one value a stack (camera) or a frame (distances)."""
     if value.ndim == 1 and batched and one_each == "stack":
@@ -102,22 +157,35 @@ class FocalStack:
     Args:
         images: F C H W, or B F C H W for a batch; linear light in [0, 1]; an array, a tensor or a list of frames.
         focus_distances: F (or B F), metres from the lens to the plane in focus; infinity is allowed.
-        camera: the lens and the sensor.
+        camera: the lens and the sensor; a `RelativeLens` where depth has no unit.
         magnification: what each frame was magnified by when it was registered (1 by default); its blur was
             magnified with it. A renderer with a constant field of view has (d_f - f) / d_f.
+        principal_point: column and row where the optical axis meets the picture, in pixels from its upper left corner
+            (a pixel's middle is at 0.5); None is the middle of the picture.
+        record: what is known of the photos; empty for arrays.
     """
 
     images: Tensor
     focus_distances: Tensor
-    camera: Camera
+    camera: Lens
     magnification: Setting = 1.0
+    principal_point: tuple[float, float] | None = None
+    record: StackRecord = StackRecord()
 
     if TYPE_CHECKING:  # arrays, tensors and lists go in; tensors are kept
 
-        def __init__(self, images: Any, focus_distances: Any, camera: Camera, magnification: Any = 1.0) -> None: ...
+        def __init__(
+            self,
+            images: Any,
+            focus_distances: Any,
+            camera: Lens,
+            magnification: Any = 1.0,
+            principal_point: tuple[float, float] | None = None,
+            record: StackRecord = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.camera, Camera):
+        if not isinstance(self.camera, Camera | RelativeLens):
             raise TypeError(f"camera must be a focalsweep.Camera, but is {self.camera!r}")
         images = as_images(self.images)
         batched = images.ndim == 5
@@ -142,6 +210,24 @@ class FocalStack:
         object.__setattr__(self, "images", images)
         object.__setattr__(self, "focus_distances", distances)
         object.__setattr__(self, "magnification", magnification if magnification.ndim else self.magnification)
+
+    def __repr__(self) -> str:
+        shape, distances = tuple(self.images.shape), self.focus_distances
+        near, far = distances.min().item(), distances.max().item()
+        words = f"{'x'.join(map(str, shape))}, focused at {near:.3g} to {far:.3g}{' m' if self.unit else ', no unit'}"
+        return f"FocalStack({words}, {self.camera!r}, {self.images.device})"
+
+    @property
+    def unit(self) -> Literal["m"] | None:
+        """Of depth and of focus distances; None where only their order is known."""
+        return "m" if isinstance(self.camera, Camera) else None
+
+    @property
+    def metric_camera(self) -> Camera:
+        """The camera, for what needs its focal length or its pixels' size; a stack without a unit has none."""
+        if not isinstance(self.camera, Camera):
+            raise ValueError("this needs metres, and the stack has no unit: give its camera and focus distances")
+        return self.camera
 
     @property
     def batched(self) -> bool:
@@ -171,14 +257,11 @@ class FocalStack:
     def one_of_batch(self, index: int) -> FocalStack:
         """The stack of that index, as a batch of one."""
         batch, part = self.as_batch(), slice(index, index + 1)
-        camera = {name: value[part] for name, value in vars(batch.camera).items()}
-        settings = (batch.focus_distances, as_setting("magnification", batch.magnification))
-        distances, magnification = (values[part] for values in settings)
         return batch._unchecked(
             images=batch.images[part],
-            focus_distances=distances,
-            camera=batch.camera._unchecked(**camera),
-            magnification=magnification,
+            focus_distances=batch.focus_distances[part],
+            camera=_part_of_lens(batch.camera, part),
+            magnification=as_setting("magnification", batch.magnification)[part],
         )
 
     def resized(self, scale: float) -> FocalStack:
@@ -192,7 +275,12 @@ class FocalStack:
             flat, scale_factor=scale, mode="bilinear", antialias=scale < 1, align_corners=False
         )
         images = small.reshape(*self.images.shape[:-2], *small.shape[-2:])
-        return self._unchecked(images=images, camera=self.camera.resized(scale))
+        return self.with_resized(images, scale)
+
+    def with_resized(self, images: Tensor, scale: float) -> FocalStack:
+        """The same stack at `scale` times its size, resampled by the caller."""
+        point = self.principal_point and tuple(scale * at for at in self.principal_point)
+        return self._unchecked(images=images, camera=self.camera.resized(scale), principal_point=point)
 
     def cropped(self, top: int, left: int, height: int, width: int) -> FocalStack:
         """A window of the picture; the pixel pitch stays."""
@@ -203,7 +291,9 @@ class FocalStack:
                 f"the crop {height} x {width} at row {top}, column {left} leaves the picture "
                 f"of {full_height} x {full_width} px"
             )
-        return self._unchecked(images=self.images[..., top : top + height, left : left + width])
+        column, row = self.principal_point or (full_width / 2, full_height / 2)
+        images = self.images[..., top : top + height, left : left + width]
+        return self._unchecked(images=images, principal_point=(column - left, row - top))
 
     def with_images(self, images: Tensor) -> FocalStack:
         """Other pixels of the same frames (another channel, less noise), with the same axes; no pixel is checked."""
@@ -212,8 +302,12 @@ class FocalStack:
         return self._unchecked(images=images)
 
     def scaled(self, factor: float) -> FocalStack:
-        """Every length multiplied by `factor` (paper, Section 4.3): pictures of a scene `factor` times as far."""
-        return self._unchecked(focus_distances=self.focus_distances * factor, camera=self.camera.scaled(factor))
+        """Every length multiplied by `factor` (paper, Section 4.3): pictures of a scene `factor` times as far.
+
+        What the record says of the photos holds no longer, so it is empty.
+        """
+        focus_distances = self.focus_distances * factor
+        return self._unchecked(focus_distances=focus_distances, camera=self.camera.scaled(factor), record=StackRecord())
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> FocalStack:
         """The images on another device or in another precision; settings stay where they are."""
@@ -222,12 +316,21 @@ class FocalStack:
     def _unchecked(self, **changes: Any) -> FocalStack:
         """A changed copy of a stack that is known to be valid: looks at no pixel again."""
         new = object.__new__(FocalStack)
-        for name in ("images", "focus_distances", "camera", "magnification"):
+        for name in ("images", "focus_distances", "camera", "magnification", "principal_point", "record"):
             object.__setattr__(new, name, changes.get(name, getattr(self, name)))
         return new
 
 
-def _check_beyond_focal_length(distances: Tensor, camera: Camera) -> None:
+def _part_of_lens(lens: Lens, part: slice) -> Lens:
+    """Of some stacks of a batch, all of its fields being tensors."""
+    if isinstance(lens, RelativeLens):
+        return RelativeLens(as_setting("slope_px", lens.slope_px)[part])
+    return lens._unchecked(**{name: value[part] for name, value in vars(lens).items()})
+
+
+def _check_beyond_focal_length(distances: Tensor, camera: Lens) -> None:
+    if isinstance(camera, RelativeLens):
+        return
     focal_length = as_setting("focal_length", camera.focal_length)
     inside = (distances <= focal_length).nonzero()
     if len(inside) == 0:
@@ -239,10 +342,12 @@ def _check_beyond_focal_length(distances: Tensor, camera: Camera) -> None:
     )
 
 
-def _check_frames_differ(distances: Tensor, camera: Camera) -> None:
+def _check_frames_differ(distances: Tensor, camera: Lens) -> None:
     """Frames that share focus and aperture carry no depth."""
-    apertures = as_setting("f_number", camera.f_number)
-    same = (distances == distances[:, :1]).all(-1) & (apertures == apertures[:, :1]).all(-1)
+    same = (distances == distances[:, :1]).all(-1)
+    if isinstance(camera, Camera):
+        apertures = as_setting("f_number", camera.f_number)
+        same &= (apertures == apertures[:, :1]).all(-1)
     if bool(same.any()):
         distance = distances[int(same.nonzero()[0]), 0].item()
         raise ValueError(

@@ -41,7 +41,7 @@ WHOLE = """
 import sys
 import torch
 from focalsweep.memory import give_freed_memory_back
-from focalsweep.pipeline import made_whole
+from focalsweep.pipeline import smooth_uncertain
 def peak():
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return int(status["VmHWM"].split()[0]) * 1024
@@ -49,10 +49,10 @@ give_freed_memory_back()
 torch.set_num_threads(1)
 rows, frames = int(sys.argv[1]), torch.zeros(1, 8, dtype=torch.long)
 with torch.no_grad():
-    made_whole(torch.rand(1, 2, 3, 64, 64), frames, torch.rand(1, 2, 64, 64) + 0.01)
+    smooth_uncertain(torch.rand(1, 2, 3, 64, 64), frames, torch.rand(1, 2, 64, 64) + 0.01)
     images, answer = torch.rand(1, 2, 3, rows, 1000), torch.rand(1, 2, rows, 1000) + 0.01
     before = peak()
-    made_whole(images, frames, answer)
+    smooth_uncertain(images, frames, answer)
 print(peak() - before)
 """
 # Holds 100 MB and lets go of them, and prints how much that is, what the process grew by, and what is left of that.

@@ -164,9 +164,9 @@ def test_each_stack_of_a_batch_has_its_own_planes() -> None:
     stacks = [render_plane("phone", depth, size=48).stack for depth in (0.2, 0.5)]
     images = torch.stack([stack.images for stack in stacks])
     batch = FocalStack(images, stacks[0].focus_distances, stacks[0].camera)
-    together, _ = pipeline.planes_in_sight(batch)
+    together, _ = pipeline.auto_depth_grid(batch)
     for i, stack in enumerate(stacks):
-        alone, _ = pipeline.planes_in_sight(stack)
+        alone, _ = pipeline.auto_depth_grid(stack)
         assert torch.allclose(together.inverse_depths[i], alone.inverse_depths)
         assert batch.one_of_batch(i).images.equal(stack.images[None])
     assert not torch.allclose(together.inverse_depths[0], together.inverse_depths[1])
@@ -179,7 +179,7 @@ def test_the_cost_curve_of_a_pixel_is_that_of_the_whole_volume(place: tuple[int,
     stack = demo_stack().stack.cropped(60, 100, 150, 200)
     planes = DepthGrid.around(stack, count=16)
     curve = pipeline.cost_curve(stack, planes, *place)
-    grey = pipeline.in_strongest_colour(stack.as_batch())
+    grey = pipeline.project_to_dominant_colour(stack.as_batch())
     whole = pipeline.cost_volume(grey, planes, pipeline.COST)[0, :, place[0], place[1]]
     assert curve.shape == (16,) and int(curve.argmin()) == int(whole.argmin())
     np.testing.assert_allclose(curve, whole, atol=0.05 * float(whole.max() - whole.min()))
@@ -196,7 +196,7 @@ def test_what_the_network_is_unsure_of_follows_its_surroundings() -> None:
     answer = torch.stack([torch.full((1, 40, 40), 0.5), torch.full((1, 40, 40), 0.004)], 1)
     answer[:, 0, 10:20, 10:20], answer[:, 0, 30, 30] = 0.9, 0.9
     answer[:, 1, 10:20, 10:20] = 0.2  # told as a guess, unlike the lone pixel
-    whole = pipeline.made_whole(images, torch.zeros(1, 8, dtype=torch.long), answer)
+    whole = pipeline.smooth_uncertain(images, torch.zeros(1, 8, dtype=torch.long), answer)
     assert (whole[:, 0, 10:20, 10:20] - 0.5).abs().max() < 0.02
     assert whole[0, 0, 30, 30] > 0.52  # a voice among its neighbours
     torch.testing.assert_close(whole[:, 1], answer[:, 1])
@@ -205,7 +205,7 @@ def test_what_the_network_is_unsure_of_follows_its_surroundings() -> None:
 def test_positions_stay_among_the_planes() -> None:
     torch.manual_seed(2)
     answer = torch.stack([2 * torch.rand(1, 24, 24) - 0.5, torch.full((1, 24, 24), 0.01)], 1)
-    whole = pipeline.made_whole(torch.rand(1, 2, 1, 24, 24), torch.zeros(1, 8, dtype=torch.long), answer)
+    whole = pipeline.smooth_uncertain(torch.rand(1, 2, 1, 24, 24), torch.zeros(1, 8, dtype=torch.long), answer)
     assert whole[:, 0].min() == 0 and whole[:, 0].max() == 1
 
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
-from focalsweep.batch.one_stack import Job, Row, work_on
+from focalsweep.batch.one_stack import Row, work_on
 from focalsweep.batch.stores import Store
+from focalsweep.to_files import Job
 
 IN_HAND = 3  # stacks of a worker: one is fetched, one computed, one put away
 LOSSES = 3  # of a worker that a stack is given to another after, in each of two rounds

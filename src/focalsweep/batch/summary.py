@@ -15,7 +15,7 @@ from focalsweep.batch.stores import MARKER, Store
 
 COLUMNS: dict[str, Callable[[str], Any]] = {
     "stack": str, "status": str, "frames": int, "width": int, "height": int,
-    "near_m": float, "median_m": float, "far_m": float, "seconds": float, "message": str,
+    "unit": str, "near_m": float, "median_m": float, "far_m": float, "seconds": float, "message": str,
 }  # fmt: skip
 WRITE_EVERY = 10.0  # seconds at least, and less often where writing is slow
 TELL_EVERY = 1.0  # seconds

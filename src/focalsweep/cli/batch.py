@@ -23,8 +23,9 @@ from focalsweep.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from focalsweep.batch.one_stack import Job, Row
+    from focalsweep.batch.one_stack import Row
     from focalsweep.batch.stores import Store
+    from focalsweep.to_files import Job
 
 
 def batch(

@@ -4,34 +4,47 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from focalsweep.cli import photos, web
 from focalsweep.cli.batch import batch
-from focalsweep.cli.console import console, find_device, say_error, say_note, write_record
-from focalsweep.cli.figures import figure
-from focalsweep.cli.render import render
-from focalsweep.failures import FAILURES, sentence
+from focalsweep.cli.console import console, find_device, say_error, say_note
+from focalsweep.cli.options import Cache, Device
+from focalsweep.errors import USER_ERRORS, explain
+from focalsweep.version import __version__, commit
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Metric depth from a focal stack: photos of one still scene, each focused at a different distance.",
 )
-bench = typer.Typer(no_args_is_help=True, help="Measure this machine; results are JSON files.")
-app.add_typer(bench, name="bench")
 
 UsageError: Any = typer.BadParameter.__base__  # click's, wherever this version of typer keeps it
-Cache = Annotated[
-    Path | None, typer.Option(help="Folder that keeps the stacks rendered from NYU's pictures, for further runs.")
-]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
-for command in (photos.depth, photos.inspect, batch, photos.demo, web.web, render, figure):
+COMMANDS = "focalsweep.commands"
+"""Entry points of other packages that add commands by their functions."""
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        known = commit()
+        print(f"focalsweep {__version__}" + (f" ({known})" if known else ""))
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    """Metric depth from a focal stack: photos of one still scene, each focused at a different distance."""
+
+
+for command in (photos.depth, photos.inspect, batch, photos.demo, web.web):
     app.command()(command)
 
 
@@ -82,109 +95,12 @@ def train(
     print(outcome.checkpoint)
 
 
-@app.command()
-def evaluate(
-    protocol: Annotated[
-        str,
-        typer.Argument(
-            help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
-            "focus-split, nyu, nyu-trained, nyu-gaussian, real (photos), measured (stacks with depth)."
-        ),
-    ],
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Names with commas between: paper, argmin-paper; argmin, sweep, also with -fixed, -sampled, and with "
-            "another number of planes, sweep-80; flat; rivals, such as focus_measure. By default those that the "
-            "protocol is about."
-        ),
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Folder of a training run whose network is measured too, or NAME=FOLDER; may be repeated. Runs of one "
-            "name whose seeds differ are one row, with its spread."
-        ),
-    ] = None,
-    textures: Annotated[
-        Path | None, typer.Option(help="Folder of pictures whose held-out ones join the procedural textures.")
-    ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of the dataset, for protocols on one.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="JSON file for the result; its tables go beside it.")
-    ] = None,
-    device: Device = "auto",
-    quick: Annotated[bool, typer.Option("--quick", help="About a tenth of the data, for a first look.")] = False,
-    cache: Cache = None,
-    join: Annotated[
-        list[Path] | None,
-        typer.Option(help="Result of the same protocol whose rows join this one's; may be repeated."),
-    ] = None,
-) -> None:
-    """Measure methods on a protocol: all of them on the same data, in one run.
-
-    Example: focalsweep evaluate generator --methods argmin,sweep -o generator.json
-
-    Example: focalsweep evaluate nyu --data NYU --methods argmin,sweep -o nyu.json
-
-    Example: focalsweep evaluate measured --data STACKS -o mine.json
-
-    Several processes share the stacks: torchrun --nproc-per-node 16 -m focalsweep.cli.main -- evaluate nyu ...
-    """
-    from focalsweep.cli.evaluate import join_result, processes, read_result, run_protocol
-    from focalsweep.evaluation.tables import write_tables
-
-    names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-    if names == [] and not run:
-        raise ValueError("--methods names none: give some, such as argmin,sweep, or leave it out")
-    pictures = output.with_suffix("") if output else None
-    others = [read_result(path, protocol, quick) for path in join or []]
-    with processes(protocol) as leads:
-        record = run_protocol(
-            protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures, cache
-        )
-    if not leads:
-        return
-    try:
-        for other in others:
-            record = join_result(record, other)
-    except ValueError:
-        write_record(record, output)  # what was measured is not lost
-        raise
-    write_record(record, output)
-    if output and "table" in record:
-        for path in write_tables(record, output):
-            print(path)
-
-
-@bench.command()
-def speed(
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file for the result.")] = None,
-    device: Device = "auto",
-    rival: Annotated[
-        Path, typer.Option(help="The scikit-image pipeline to compare with; left out where there is none.")
-    ] = Path("benchmarks/skimage_pipeline.py"),
-    repeats: Annotated[int, typer.Option(min=3, help="Rounds over all jobs.")] = 15,
-    scaling: Annotated[
-        bool, typer.Option("--scaling", help="Also time and memory up to 12 megapixels (long).")
-    ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="With --scaling: the smallest size only.")] = False,
-) -> None:
-    """Both costs at 5 x 256 x 256, 64 planes, against their floor and a straightforward pipeline, in one run.
-
-    Example: focalsweep bench speed -o speed.json
-    """
-    from focalsweep.evaluation.speed import run_benchmark
-
-    record = run_benchmark(find_device(device), rival, repeats, scaling, quick, console.print)
-    table = Table("", "median ms", "quartiles")
-    for name, row in record["results"].items():
-        spread = f"{row['quartile_1_s'] * 1e3:.2f} - {row['quartile_3_s'] * 1e3:.2f}"
-        table.add_row(name, f"{row['median_s'] * 1e3:.2f}", spread)
-    for name, ratio in record["ratios"].items():
-        table.add_row(name, f"{ratio:.2f} x", "")
-    console.print(table)
-    write_record(record, output)
+for entry in entry_points(group=COMMANDS):
+    added = entry.load()
+    if isinstance(added, typer.Typer):
+        app.add_typer(added, name=entry.name)
+    else:
+        app.command(entry.name)(added)
 
 
 def main() -> None:
@@ -200,8 +116,8 @@ def main() -> None:
         status = 2
     except typer.Abort:
         status = 130
-    except FAILURES as error:
-        say_error(sentence(error))
+    except USER_ERRORS as error:
+        say_error(explain(error))
         status = 2
     sys.exit(status or 0)
 

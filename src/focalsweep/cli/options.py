@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalsweep.cli.console import find_device, read_numbers, read_positive, read_size
+from focalsweep.methods.registry import all_methods, describe_methods
 
 if TYPE_CHECKING:
-    from focalsweep.batch.one_stack import Job
+    from focalsweep.to_files import Job
     from focalsweep.types import DepthGrid
 
 PhotosArgument = Annotated[
@@ -29,14 +30,16 @@ def _one_of(*values: str) -> Callable[[], list[str]]:
 Method = Annotated[
     str,
     typer.Option(
-        help="sweep: the network reads the sweep; argmin: the lowest cost alone; paper: the paper's network on its own "
-        "cost; or a rival, such as focus_measure.",
-        autocompletion=_one_of("sweep", "argmin", "paper", "focus_measure", "suwajanakorn"),
+        help=f"{describe_methods()}. Settings stand behind the name: argmin:planes=80.",
+        autocompletion=lambda: list(all_methods()),
     ),
 ]
 Device = Annotated[
     str,
     typer.Option(help="cpu, cuda, or auto: the GPU where there is one.", autocompletion=_one_of("auto", "cpu", "cuda")),
+]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder that keeps what is rendered from a dataset's pictures, for further runs.")
 ]
 Align = Annotated[
     str,
@@ -89,17 +92,17 @@ def read_job(
     relative: bool = False,
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
-    from focalsweep.batch.one_stack import Job
-    from focalsweep.pipeline import METHODS
+    from focalsweep.methods.registry import choose_method
     from focalsweep.results.exports import EXPORTS
+    from focalsweep.to_files import Job
 
-    if method not in METHODS:
-        raise ValueError(f"--method must be one of {', '.join(METHODS)}, but is {method!r}")
+    choose_method(method).method.check()
     exports = [name.strip() for name in export.split(",") if name.strip()]
     for name in exports:
         if name not in EXPORTS:
             raise ValueError(f"--export must be of {', '.join(EXPORTS)}, commas between, but has {name!r}")
-    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, relative)
+    settings = {"relative": True} if relative else {}
+    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, settings)
 
 
 def _planes(near: float | None, far: float | None) -> DepthGrid | None:

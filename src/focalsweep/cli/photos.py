@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,11 +37,10 @@ from focalsweep.cli.options import (
     read_job,
     read_overrides,
 )
+from focalsweep.photos.demo import DEMO_STACK, demo_depth
 
 if TYPE_CHECKING:
-    from focalsweep.photos.reading import Photos
-
-DEMO_STACK = Path(__file__).resolve().parent.parent / "demo_stack"
+    from focalsweep.to_files import Job
 
 
 def depth(
@@ -79,22 +79,13 @@ def depth(
         raise ValueError(f"--align must be auto, none or only, but is {align!r}")
     job = read_job(method, device, near, far, refine, memory, export, sheet)
     check_output(output)
-    opened = _open(
-        photos, "auto" if align == "only" else align, relative, frames, focal_length_mm=focal_length_mm,
-        f_number=f_number, pixel_pitch_um=pixel_pitch_um, focus_distances=focus_distances,
-        focus_reference=focus_reference,
-    )  # fmt: skip
-    if align == "only":
-        written = _write_registered(opened, output, quiet)
-        summary: dict[str, Any] = {"files": [str(path) for path in written]}
-    else:
-        from focalsweep.batch.one_stack import estimate_to_files
-
-        with stages(quiet) as stage:
-            written, summary = estimate_to_files(opened, output, job, stage)
-        summary = {"files": [str(path) for path in written], **summary}
-        for note in summary["warnings"] if not quiet else ():
-            say_note(note)
+    given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
+    settings = {"align": "auto" if align == "only" else align, "relative": relative, "video_frames": frames, **given}
+    written, summary = (
+        _align_only(photos, output, settings, quiet)
+        if align == "only"
+        else _estimate(photos, output, replace(job, settings=settings), quiet)
+    )
     if json:
         from focalsweep.results.writing import json_bytes
 
@@ -102,10 +93,37 @@ def depth(
         return
     for path in written:
         print(path)
-    if summary.get("median_m") is not None and not quiet:
-        unit = "" if opened.relative else " m"
-        span = f"{summary['near_m']:.3g} to {summary['far_m']:.3g}{unit}"
-        say(f"depth from {span}, median {summary['median_m']:.3g}{unit}; look at {output / 'depth.png'}")
+
+
+def _estimate(photos: Sequence[Path], output: Path, job: Job, quiet: bool) -> tuple[list[Path], dict[str, Any]]:
+    import numpy as np
+
+    from focalsweep.to_files import estimate_to_files
+
+    with stages(quiet) as progress:
+        done = estimate_to_files(_source(photos), output, job, progress)
+    known = done.result.depth[np.isfinite(done.result.depth)]
+    if not quiet:
+        for note in done.summary["warnings"]:
+            say_note(note)
+        if known.size:
+            near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist()
+            unit = " m" if done.result.unit else ", without a unit"
+            say(f"depth from {near:.3g} to {far:.3g}, median {median:.3g}{unit}; look at {output / 'depth.png'}")
+    return done.files, {"files": [str(path) for path in done.files], **done.summary}
+
+
+def _align_only(
+    photos: Sequence[Path], output: Path, settings: dict[str, Any], quiet: bool
+) -> tuple[list[Path], dict[str, Any]]:
+    """The registered frames as 16-bit TIFF, with a stack.toml that says so."""
+    from focalsweep.photos.reading import open_photos
+    from focalsweep.photos.registered import registered_files
+    from focalsweep.results.writing import write_files
+
+    with stages(quiet) as progress:
+        files = write_files(registered_files(open_photos(_source(photos), **settings), output, progress))
+    return files, {"files": [str(path) for path in files]}
 
 
 def inspect(
@@ -153,14 +171,12 @@ def demo(output: Output = Path("out/demo"), method: Method = "sweep", device: De
 
     Example: focalsweep demo -o out/demo
     """
-    import cv2
     import numpy as np
 
     depth([DEMO_STACK], output, method, device)
     with np.load(output / "depth.npz") as saved:
         estimate = saved["depth"]
-    steps = cv2.imread(str(DEMO_STACK / "depth_tenth_mm.png"), cv2.IMREAD_UNCHANGED)
-    truth = np.asarray(steps, dtype=np.float64) * 1e-4
+    truth = demo_depth()
     relative = np.abs(estimate - truth) / truth
     print(f"against the true depth: median error {np.median(relative):.2%}, mean {relative.mean():.2%}")
 
@@ -169,30 +185,14 @@ def _source(photos: Sequence[Path]) -> Any:
     return photos[0] if len(photos) == 1 else list(photos)
 
 
-def _open(photos: Sequence[Path], align: str, relative: bool, video_frames: int, **flags: Any) -> Photos:
-    from focalsweep.photos.reading import open_photos
-
-    given = read_overrides(**flags) if flags else {}
-    return open_photos(_source(photos), align=align, relative=relative, video_frames=video_frames, **given)
-
-
-def _write_registered(photos: Photos, output: Path, quiet: bool) -> list[Path]:
-    """The registered frames as 16-bit TIFF in linear light's sRGB encoding, with a stack.toml that says so."""
-    from focalsweep.photos.registered import registered_files
-    from focalsweep.results.writing import write_files
-
-    with stages(quiet) as stage:
-        return write_files(registered_files(photos, output, stage))
-
-
 def _settings_record(settings: Any) -> dict[str, Any]:
-    from focalsweep.from_photos import told
+    from focalsweep.photos.values import setting_to_json
 
     return {
-        **{name: told(getattr(settings, name)) for name in ("focal_length", "f_number", "pixel_pitch")},
+        **{name: setting_to_json(getattr(settings, name)) for name in ("focal_length", "f_number", "pixel_pitch")},
         "focus_reference": {"value": settings.focus_reference, "source": settings.reference_source},
         "frames": [
-            {"file": file, "focus_distance": told(value)}
+            {"file": file, "focus_distance": setting_to_json(value)}
             for file, value in zip(settings.files, settings.focus_distances, strict=True)
         ],
         "notes": list(settings.notes),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from focalsweep.cli.console import find_device, say
-from focalsweep.cli.photos import DEMO_STACK
+from focalsweep.photos.demo import DEMO_STACK
 
 
 def web(

@@ -31,7 +31,7 @@ COARSEST_PX = 8
 BAND_PX = 256  # rows that are brought up at once: what that takes is most of the memory
 
 
-def smooth_by_trust(
+def smooth_by_confidence(
     position: Tensor,  # B H W
     scale: Tensor,  # B H W, positive
     picture: Tensor,  # B 3 H W, sRGB

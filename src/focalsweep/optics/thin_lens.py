@@ -12,15 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.types import Camera, Setting
+from focalsweep.types import Lens, RelativeLens, Setting
 from focalsweep.validation import as_setting
 
 
-def blur_slope_px(focus_distance: Setting, camera: Camera, magnification: Setting = 1.0) -> Tensor:
+def blur_slope_px(focus_distance: Setting, camera: Lens, magnification: Setting = 1.0) -> Tensor:
     """Blur diameter in pixels for each dioptre away from the plane in focus: s f^2 / (N p (1 - f / d_f)).
 
     All arguments broadcast. `magnification` s is what alignment magnified the frame by.
     """
+    if isinstance(camera, RelativeLens):
+        grown = as_setting("magnification", magnification) * as_setting("slope_px", camera.slope_px)
+        return grown * torch.ones_like(as_setting("focus_distance", focus_distance))
     f = as_setting("focal_length", camera.focal_length)
     f_number = as_setting("f_number", camera.f_number)
     pitch = as_setting("pixel_pitch", camera.pixel_pitch)
@@ -28,7 +31,7 @@ def blur_slope_px(focus_distance: Setting, camera: Camera, magnification: Settin
     return as_setting("magnification", magnification) * f**2 / (f_number * pitch * (1 - f / focus))
 
 
-def signed_coc_px(depth: Any, focus_distance: Setting, camera: Camera, magnification: Setting = 1.0) -> Tensor:
+def signed_coc_px(depth: Any, focus_distance: Setting, camera: Lens, magnification: Setting = 1.0) -> Tensor:
     """Circle of confusion with a sign: positive beyond the plane in focus, negative before it. See `coc_px`."""
     slope = blur_slope_px(focus_distance, camera, magnification)
     inverse_focus = 1 / as_setting("focus_distance", focus_distance)
@@ -37,19 +40,19 @@ def signed_coc_px(depth: Any, focus_distance: Setting, camera: Camera, magnifica
     return slope * (inverse_focus - 1 / as_setting("depth", depth))
 
 
-def coc_px(depth: Any, focus_distance: Setting, camera: Camera, magnification: Setting = 1.0) -> Tensor:
+def coc_px(depth: Any, focus_distance: Setting, camera: Lens, magnification: Setting = 1.0) -> Tensor:
     """Diameter in pixels of the blur of a point (paper, Eq. 1); everything broadcasts.
 
     Args:
         depth: metres from the lens; infinity is allowed. A tensor keeps its device and precision.
         focus_distance: metres from the lens to the plane in focus; infinity is allowed.
-        camera: the lens and the sensor.
+        camera: the lens and the sensor, or a `RelativeLens`.
         magnification: what alignment magnified the frame by; the blur grew with it.
     """
     return signed_coc_px(depth, focus_distance, camera, magnification).abs()
 
 
-def depth_from_coc(signed_coc_px: Any, focus_distance: Setting, camera: Camera, magnification: Setting = 1.0) -> Tensor:
+def depth_from_coc(signed_coc_px: Any, focus_distance: Setting, camera: Lens, magnification: Setting = 1.0) -> Tensor:
     """The depth in metres with this blur: the inverse of `signed_coc_px`.
 
     A blur larger than that of a point at infinity has no depth beyond the focus: it gives infinity.

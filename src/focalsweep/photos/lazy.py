@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from focalsweep.photos.sources import Frame, read_frames
-
-Progress = Callable[[float], None]
-"""Called with the share of the frames that are read."""
+from focalsweep.progress import Progress
 
 
 class LazyPictures(Sequence[NDArray[np.float32]]):
@@ -24,6 +22,7 @@ class LazyPictures(Sequence[NDArray[np.float32]]):
         self._position = 0
         self._largest = 1.0
         self._floats = False
+        self.size = (0, 0)  # H, W, once one is read
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -36,8 +35,9 @@ class LazyPictures(Sequence[NDArray[np.float32]]):
                 self._position += 1
         picture = next(self._next)
         self._position += 1
+        self.size = (picture.pixels.shape[0], picture.pixels.shape[1])
         if self._progress:
-            self._progress(self._position / len(self))
+            self._progress("aligning", self._position / len(self))
         self._floats = self._floats or picture.transfer.endswith("(float)")
         if self._floats:
             self._largest = max(self._largest, picture.largest)

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from focalsweep.errors import located
 from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import Alignment, measure_alignment
-from focalsweep.photos.lazy import LazyPictures, Progress
+from focalsweep.photos.frames import read_stack
+from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import FLAGS, WORDS, StackSettings, overrides_from_toml, stack_settings
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
-from focalsweep.types import Camera, FocalStack
+from focalsweep.photos.values import setting_to_json
+from focalsweep.progress import Progress
+from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StackRecord
+from focalsweep.validation import as_setting
 
 Array = NDArray[np.float32]
 Source = str | Path | Sequence[str | Path]
@@ -30,41 +34,42 @@ ALIGN = ("auto", "none")
 # Relative depth: the nearest focus is at 1 unit, the farthest at 2, whatever they are in metres.
 RELATIVE_FOCUS = (1.0, 2.0)
 LEAST_F_NUMBER, LEAST_PIXEL_PITCH = 0.3, 1e-7
-RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens; `pipeline` measures it
+RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens
+BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
 
 
 @dataclass(frozen=True, eq=False)
 class Photos:
-    """The photos of a stack in order of focus, near to far: their settings, and their pixels when asked for.
+    """The photos of a stack in order of focus, near to far, with their settings; no pixel is read yet.
 
     Args:
         frames: the files.
         settings: with sources and intervals; the order of its files is that of the frames.
-        focus_distances: metres from the lens; units of relative depth where `relative`.
+        focus_distances: metres from the lens; of a `RelativeLens` an order only.
         camera: of the full-size pictures.
         magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
-        relative: the distances are an order only, so depth has no unit.
         align: "auto", or "none".
-        white: the value that becomes 1: the largest of the stack where files of floats pass 1. `measured` finds it.
         notes: what the user should know, a sentence each.
     """
 
     frames: list[Frame]
     settings: StackSettings
     focus_distances: list[float]
-    camera: Camera
+    camera: Lens
     magnification: list[float]
-    relative: bool = False
     align: str = "auto"
-    white: float = 1.0
     notes: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
         return [frame.name for frame in self.frames]
 
-    def measured(self, progress: Progress | None = None) -> tuple[Photos, Alignment]:
-        """How the frames lie on each other, and the photos that could be registered."""
+    @property
+    def folder(self) -> Path:
+        return self.frames[0].path.parent
+
+    def register(self, progress: Progress | None = None) -> RegisteredPhotos:
+        """How the frames lie on each other; those that could not be registered are left out with a note."""
         pictures = LazyPictures(self.frames, progress)
         alignment = measure_alignment(pictures, mode=self.align, names=self.names)
         kept = alignment.kept
@@ -73,52 +78,114 @@ class Photos:
             files=tuple(self.settings.files[i] for i in kept),
             focus_distances=tuple(self.settings.focus_distances[i] for i in kept),
         )
+        magnification = zip(kept, alignment.magnification, strict=True)
         photos = replace(
             self,
             frames=[self.frames[i] for i in kept],
             settings=settings,
             focus_distances=[self.focus_distances[i] for i in kept],
-            magnification=[
-                self.magnification[i] * float(m) for i, m in zip(kept, alignment.magnification, strict=True)
-            ],
-            white=pictures.white(),
+            magnification=[self.magnification[i] * float(by) for i, by in magnification],
             notes=[*self.notes, *alignment.notes],
         )
-        return photos, _renumbered(alignment)
+        return RegisteredPhotos(photos, _renumbered(alignment), pictures.size, pictures.white())
 
-    def pixels(self, alignment: Alignment, progress: Progress | None = None) -> Iterator[Array]:
-        """The registered pictures, H W C in linear light, one at a time.
+
+@dataclass(frozen=True, eq=False)
+class RegisteredPhotos:
+    """Photos whose place on each other is known; their pixels are read whenever they are asked for.
+
+    Args:
+        photos: those that could be registered.
+        alignment: how they lie on the reference frame.
+        photo_size: H, W of the files.
+        white: the value that becomes 1: the largest of the stack where files of floats pass 1.
+    """
+
+    photos: Photos
+    alignment: Alignment
+    photo_size: tuple[int, int]
+    white: float
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """H, W of the part that all frames share."""
+        rows, columns = self.alignment.area
+        return rows.stop - rows.start, columns.stop - columns.start
+
+    @property
+    def settings(self) -> FocalStack:
+        """The stack that they make, with everything but its pixels."""
+        photos, (rows, columns) = self.photos, self.alignment.area
+        height, width = self.photo_size
+        with _naming(photos):
+            return FocalStack(
+                images=torch.zeros(len(photos.frames), 1, 1, 1),
+                focus_distances=torch.tensor(photos.focus_distances, dtype=torch.float64),
+                camera=photos.camera,
+                magnification=torch.tensor(photos.magnification, dtype=torch.float64),
+                principal_point=(width / 2 - columns.start, height / 2 - rows.start),
+                record=self._record(),
+            )
+
+    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
+        """The registered frames, H W C in linear light, one at a time.
 
         What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
         """
-        count = len(self.frames)
+        count = len(self.photos.frames)
 
         def register(index: int, picture: Picture) -> Array:
-            pixels = alignment.apply(index, picture.pixels)
+            pixels = self.alignment.apply(index, picture.pixels)
             if self.white != 1:
                 np.divide(pixels, np.float32(self.white), out=pixels)
             if progress:
-                progress((index + 1) / count)
+                progress("reading", (index + 1) / count)
             return np.minimum(pixels, np.float32(1), out=pixels)
 
-        return map(register, range(count), read_frames(self.frames))
+        return map(register, range(count), read_frames(self.photos.frames))
 
-    def stack(self, alignment: Alignment, scale: float = 1.0, progress: Progress | None = None) -> FocalStack:
-        """All frames in memory, resampled by `scale`."""
-        images = torch.empty(0)
-        small = map(partial(_resized, scale=scale), self.pixels(alignment, progress))
-        for index, pixels in enumerate(small):  # each into its place: no frame is held twice
-            image = torch.from_numpy(pixels).movedim(-1, 0)
-            if index == 0:
-                images = torch.empty((len(self.frames), *image.shape))
-            images[index] = image
-        stack = FocalStack(
-            images=images,
-            focus_distances=torch.tensor(self.focus_distances, dtype=torch.float64),
-            camera=self.camera,
-            magnification=torch.tensor(self.magnification, dtype=torch.float64),
+    def _record(self) -> StackRecord:
+        photos, alignment = self.photos, self.alignment
+        known = photos.settings
+        settings = {name: setting_to_json(getattr(known, name)) for name in ("focal_length", "f_number", "pixel_pitch")}
+        reference = {"focus_reference": {"value": known.focus_reference, "source": known.reference_source}}
+        frames = tuple(
+            {
+                "file": frame.name,
+                "focus_distance": setting_to_json(value),
+                "motion_px": float(motion),
+                "exposure": float(gain),
+            }
+            for frame, value, motion, gain in zip(
+                photos.frames, known.focus_distances, alignment.motion_px, alignment.gains, strict=True
+            )
         )
-        return stack if scale == 1 else replace(stack, camera=self.camera.resized(scale))
+        return StackRecord(
+            settings=settings | reference,
+            frames=frames,
+            focus_ranges=_focus_ranges(photos),
+            area=alignment.area,
+            warnings=tuple(photos.notes),
+            made_of=str(photos.folder),
+        )
+
+
+def _focus_ranges(photos: Photos) -> tuple[tuple[float, float], ...]:
+    """Metres from the lens that each frame's distance may have; equal ends where the metadata is exact.
+
+    Distances from the sensor and from the lens differ by nearly the same length across a narrow range.
+    """
+    if not isinstance(photos.camera, Camera):
+        return ()
+    least = BEYOND_LENS * as_setting("focal_length", photos.camera.focal_length).item()
+    ranges = []
+    for value, distance in zip(photos.settings.focus_distances, photos.focus_distances, strict=True):
+        if value is None or not value.only_range or value.value <= 0:
+            ranges.append((distance, distance))
+            continue
+        offset = distance - value.value if value.value < float("inf") else 0.0
+        ranges.append((min(distance, max(value.low + offset, least)), value.high + offset))
+    return tuple(ranges)
 
 
 def load_stack(photos: Source, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
@@ -134,11 +201,10 @@ def load_stack(photos: Source, *, align: str = "auto", relative: bool = False, *
         **overrides: `focal_length`, `f_number`, `pixel_pitch` (metres), `focus_reference` ("lens" or "sensor"),
             `focus_distances` (metres; one for each photo in order, or {file name: metres}), `order`, `aligned`.
     """
-    opened, alignment = open_photos(photos, align=align, relative=relative, **overrides).measured()
-    for note in opened.notes:
+    frames = open_photos(photos, align=align, relative=relative, **overrides).register()
+    for note in frames.photos.notes:
         warnings.warn(note, stacklevel=2)
-    with _naming(opened):
-        return opened.stack(alignment)
+    return read_stack(frames)
 
 
 def open_photos(
@@ -307,10 +373,6 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
     count = len(frames)
     near, far = 1 / RELATIVE_FOCUS[0], 1 / RELATIVE_FOCUS[1]
     focus = [1 / (near + (far - near) * i / (count - 1)) for i in range(count)]
-    # A thin lens so short that the blur depends on inverse depth alone: its slope is what `pipeline` measures.
-    focal_length = 1e-4
-    slope_px = RELATIVE_BLUR_PX / (near - far)
-    camera = Camera(focal_length, focal_length, focal_length / slope_px)
     settings = replace(
         settings,
         files=tuple(settings.files[i] for i in order),
@@ -321,9 +383,8 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         frames=[frames[i] for i in order],
         settings=settings,
         focus_distances=focus,
-        camera=camera,
+        camera=RelativeLens(RELATIVE_BLUR_PX / (near - far)),  # `estimate` measures how fast the blur really grows
         magnification=[magnification[i] for i in order],
-        relative=True,
         notes=[note],
     )
 
@@ -335,21 +396,10 @@ def _naming(photos: Photos) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
-        raise type(error)(f"{photos.frames[0].path.parent}: {error}{hint}") from None
+        raise located(error, f"{photos.folder}: ", hint) from None
 
 
 def _renumbered(alignment: Alignment) -> Alignment:
     """The alignment of a stack that has the kept frames only."""
     reference = alignment.kept.index(alignment.reference)
     return replace(alignment, kept=tuple(range(len(alignment.kept))), reference=reference)
-
-
-def _resized(pixels: Array, scale: float) -> Array:
-    """Resampled by exactly `scale` (below 1: averaged over areas), H W C."""
-    if scale == 1:
-        return pixels
-    image = torch.from_numpy(pixels).movedim(-1, 0)[None]
-    small = torch.nn.functional.interpolate(
-        image, scale_factor=scale, mode="bilinear", antialias=scale < 1, align_corners=False
-    )
-    return np.ascontiguousarray(small[0].movedim(0, -1).numpy())

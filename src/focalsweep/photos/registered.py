@@ -15,31 +15,32 @@ from focalsweep.optics.light import linear_to_srgb
 from focalsweep.photos.reading import Photos
 from focalsweep.photos.settings import stack_toml
 from focalsweep.photos.stack_file import NAME
+from focalsweep.progress import Progress
+from focalsweep.types import RelativeLens
 
 
-def registered_files(
-    photos: Photos, folder: Path, stage: Callable[[str, float], None]
-) -> dict[Path, Callable[[IO[bytes]], Any]]:
+def registered_files(photos: Photos, folder: Path, progress: Progress) -> dict[Path, Callable[[IO[bytes]], Any]]:
     """Writers, to be called in order: 16-bit TIFF, sRGB, near to far, and a stack.toml with their magnifications."""
     if folder.resolve() in {frame.path.resolve().parent for frame in photos.frames}:
         raise ValueError(f"{folder} holds the photos themselves: give another folder for the registered frames")
-    stage("aligning", 0.0)
-    photos, alignment = photos.measured(lambda share: stage("aligning", share))
+    progress("aligning", 0.0)
+    frames = photos.register(progress)
+    photos = frames.photos
     names = [f"{number:02d}_{Path(frame.path).stem}.tif" for number, frame in enumerate(photos.frames)]
-    pictures = enumerate(photos.pixels(alignment))
+    pictures = enumerate(frames.pictures())
 
     def write_next(file: IO[bytes]) -> None:
         import tifffile
 
         number, pixels = next(pictures)
-        stage("writing", number / len(names))
+        progress("writing", number / len(names))
         encoded = linear_to_srgb(torch.from_numpy(pixels).clamp(0, 1)).mul(65535).round().numpy().astype(np.uint16)
         buffer = io.BytesIO()  # tifffile wants the name of a file that it is given, and this one has none yet
         grey = encoded.shape[-1] == 1
         tifffile.imwrite(buffer, encoded[..., 0] if grey else encoded, photometric="minisblack" if grey else "rgb")
         file.write(buffer.getvalue())
 
-    order = "near-to-far" if photos.relative else None  # that of the files as they are written
+    order = "near-to-far" if isinstance(photos.camera, RelativeLens) else None  # that of the files as they are written
     settings = replace(photos.settings, files=tuple(names), aligned=True, order=order)
     text = stack_toml(settings, photos.magnification).encode()
     return {**{folder / name: write_next for name in names}, folder / NAME: lambda file: file.write(text)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 Reference = Literal["lens", "sensor"]
 LARGEST_DISAGREEMENT = 0.05
@@ -64,3 +64,8 @@ def between(near: float, far: float, source: str) -> Value:
 
 def exact(value: float, source: str) -> Value:
     return Value(value, source, value, value)
+
+
+def setting_to_json(value: Value | None) -> dict[str, Any] | None:
+    """A value with its source and interval, for run.json."""
+    return None if value is None else {"value": value.value, "source": value.source, "range": [value.low, value.high]}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from focalsweep.results.figures import metres, srgb_8_bit
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.types import FocalStack
+from focalsweep.types import Camera, FocalStack
 
 if TYPE_CHECKING:
     from PIL import ImageDraw, ImageFont
@@ -42,8 +42,8 @@ def contact_sheet(
     """A PNG of one stack and its result.
 
     Frames stand in order of focus with their distance. Depth runs from near, warm, to far, cold, with equal steps of
-    colour for equal steps of 1/depth, over a scale in metres; where `result.record["relative"]` is true the scale has
-    no unit. Pixels without a depth are gray.
+    colour for equal steps of 1/depth, over a scale in metres, or without a unit where the result has none. Pixels
+    without a depth are gray.
 
     Args:
         stack: not a batch; of any size, the result's own included.
@@ -59,7 +59,7 @@ def contact_sheet(
     y: float = MARGIN
     y = sheet.text((MARGIN, y), title or f"Focal stack of {stack.frame_count} frames", TITLE_SIZE, INK) + 6
     y = sheet.text((MARGIN, y), _describe(stack, result), TEXT_SIZE, FAINT_INK) + 2 * GAP
-    y = _lay_frames(sheet, stack, y, relative=bool(result.record.get("relative"))) + 2 * GAP
+    y = _lay_frames(sheet, stack, y, relative=result.unit is None) + 2 * GAP
     bottom = _lay_panels(sheet, result, y)
     return sheet.png(bottom + MARGIN)
 
@@ -148,7 +148,7 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
     """The three maps side by side, each under its caption; depth and confidence over their scales."""
     import matplotlib
 
-    relative = bool(result.record.get("relative"))
+    relative = result.unit is None
     near, far = inverse_depth_range(result.depth)
     # Of a large picture every n-th pixel: colours take 32 bytes each, and a panel shows no more.
     part = (slice(None, None, max(1, result.depth.shape[1] // MOST_PANEL_PX)),) * 2
@@ -223,7 +223,7 @@ def _describe(stack: FocalStack, result: DepthResult) -> str:
     height, width = result.depth.shape
     words = [f"{width} \N{MULTIPLICATION SIGN} {height} px"]
     camera = result.camera
-    if isinstance(camera.focal_length, float) and not result.record.get("relative"):
+    if isinstance(camera, Camera) and isinstance(camera.focal_length, float):
         words.append(f"{camera.focal_length * 1e3:.3g} mm")
         if isinstance(camera.f_number, float):
             words[-1] += f" f/{camera.f_number:.3g}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from focalsweep.results.figures import srgb_8_bit
-from focalsweep.results.geometry import Mesh, PointCloud, point_cloud, projection_px, surface_mesh
+from focalsweep.results.geometry import Mesh, PointCloud, metric_camera, point_cloud, projection_px, surface_mesh
 from focalsweep.results.result import DepthResult
 from focalsweep.validation import as_setting
 
@@ -68,13 +68,14 @@ EXPORTS: dict[str, tuple[str, Callable[[DepthResult], bytes]]] = {
 
 def unit_of(result: DepthResult) -> str:
     """ "metre", or "relative" where the focus distances have no unit."""
-    return "relative" if result.record.get("relative") else "metre"
+    return "relative" if result.unit is None else "metre"
 
 
 def camera_settings(result: DepthResult) -> dict[str, float]:
     """The camera as single numbers, the median where frames differ."""
+    camera = metric_camera(result)
     names = ("focal_length", "f_number", "pixel_pitch")
-    settings = {name: as_setting(name, getattr(result.camera, name)).detach().median().item() for name in names}
+    settings = {name: as_setting(name, getattr(camera, name)).detach().median().item() for name in names}
     return {**settings, "projection_px": projection_px(result)}
 
 

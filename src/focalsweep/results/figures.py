@@ -25,10 +25,10 @@ def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
     return encoded
 
 
-def depth_picture(depth: Array, title: str | None = None, *, relative: bool = False) -> bytes:
+def depth_picture(depth: Array, title: str | None = None, *, unit: str | None = "m") -> bytes:
     """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth.
 
-    The scale is in metres, or without a unit where depth is `relative`.
+    The scale is in metres, or says near and far alone where depth has no unit.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def depth_picture(depth: Array, title: str | None = None, *, relative: bool = Fa
         axes.set_title(title)
     ticks = np.linspace(near, far, 6)
     bar = figure.colorbar(image, cax=figure.add_axes((0.85, 0.06, 0.03, 0.86)), ticks=ticks)
-    words = ["near", "", "", "", "", "far"] if relative else [metres(1 / u if u > 0 else np.inf) for u in ticks]
+    words = ["near", "", "", "", "", "far"] if unit is None else [metres(1 / u if u > 0 else np.inf) for u in ticks]
     bar.ax.set_yticklabels(words)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")

@@ -1,13 +1,12 @@
 """Depth as geometry: points and triangles in metres, in camera coordinates (x right, y down, z forward).
 
 The thin lens's centre is the origin and the pinhole of the picture. The picture plane lies V behind it
-(`projection_distance`), so with p the pixel pitch and the optical axis through the middle of the picture:
+(`projection_distance`), so with p the pixel pitch and (c, r) the principal point, where the axis meets the picture:
 
-    x = (column + 1/2 - W/2) p z / V        y = (row + 1/2 - H/2) p z / V        z = depth
+    x = (column + 1/2 - c) p z / V        y = (row + 1/2 - r) p z / V        z = depth
 
 V is the image distance s f d_f / (d_f - f) of a frame that was magnified by s: that of the reference frame (s = 1), and
-of every frame that registers to it. A lens focused far has V = f: the field of view that a data sheet gives. A crop
-that moves the middle of the picture off the axis is not known here.
+of every frame that registers to it. A lens focused far has V = f: the field of view that a data sheet gives.
 
 A plane's inverse depth is affine in row and column, whatever its tilt: that is why edges are judged in inverse depth.
 """
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from focalsweep.results.figures import srgb_8_bit
 from focalsweep.results.result import Array, DepthResult
+from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 LEAST_CONFIDENCE = 0.5  # the chosen plane or a direct neighbour is more likely right than not
@@ -62,12 +62,26 @@ def projection_distance(result: DepthResult) -> float:
     """Metres from the lens to the picture plane; the focal length where the result does not say."""
     if result.projection_distance is not None:
         return result.projection_distance
-    return as_setting("focal_length", result.camera.focal_length).detach().median().item()
+    return as_setting("focal_length", metric_camera(result).focal_length).detach().median().item()
 
 
 def projection_px(result: DepthResult) -> float:
     """The projection distance in pixels: what other programs call the focal length fx = fy."""
-    return projection_distance(result) / as_setting("pixel_pitch", result.camera.pixel_pitch).detach().median().item()
+    pitch = as_setting("pixel_pitch", metric_camera(result).pixel_pitch).detach().median().item()
+    return projection_distance(result) / pitch
+
+
+def metric_camera(result: DepthResult) -> Camera:
+    """The camera of a result in metres; what has no unit has none, and so no place in space."""
+    if not isinstance(result.camera, Camera):
+        raise ValueError("depth without a unit has no geometry in metres: give the focus distances")
+    return result.camera
+
+
+def principal_point(result: DepthResult) -> tuple[float, float]:
+    """Column and row where the optical axis meets the picture, a pixel's middle at 0.5."""
+    height, width = result.depth.shape[-2:]
+    return result.principal_point or (width / 2, height / 2)
 
 
 def point_cloud(
@@ -136,11 +150,11 @@ def measure_distance(result: DepthResult, first: tuple[int, int], second: tuple[
     The depths of the two are taken as independently wrong, their directions as exact: errors that the whole scene
     shares (a wrong focal length or pixel pitch) come on top. NaN where a depth is not finite.
     """
-    height, width = result.depth.shape
+    middle = principal_point(result)
     points, rays, std = [], [], []
     for row, column in (first, second):
         z = float(result.depth[row, column])
-        ray = np.array([(column + 0.5 - width / 2), (row + 0.5 - height / 2), 0.0]) / projection_px(result)
+        ray = np.array([(column + 0.5 - middle[0]), (row + 0.5 - middle[1]), 0.0]) / projection_px(result)
         ray[2] = 1.0
         points.append(ray * (z if math.isfinite(z) else math.nan))
         rays.append(ray)
@@ -179,12 +193,12 @@ def sample_rows_and_columns(result: DepthResult, most: int) -> tuple[npt.NDArray
 
 def _back_project(result: DepthResult, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:
     """Points of the grid, h w 3."""
-    height, width = result.depth.shape
+    middle = principal_point(result)
     z = result.depth[np.ix_(rows, columns)].astype(np.float64)
     scale = 1 / projection_px(result)
     z = np.where(np.isfinite(z), z, 0)  # left out later; infinity times the axis is no number
-    x = (columns + 0.5 - width / 2) * scale * z
-    y = (rows + 0.5 - height / 2)[:, None] * scale * z
+    x = (columns + 0.5 - middle[0]) * scale * z
+    y = (rows + 0.5 - middle[1])[:, None] * scale * z
     return np.stack([x, y, z], -1).astype(np.float32)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from focalsweep.types import Camera, DepthGrid
+from focalsweep.progress import Progress
+from focalsweep.types import Camera, DepthGrid, Lens
 
 Array = npt.NDArray[np.float32]
 
@@ -20,35 +21,41 @@ class DepthResult:
     """The answer for a stack. Arrays have the axes H W (B H W for a batch).
 
     Args:
-        depth: metres from the lens along the optical axis.
-        std: metres, one standard deviation.
+        depth: metres from the lens along the optical axis; without a unit where `unit` is None.
+        std: one standard deviation of depth, in its unit.
         confidence: 0 to 1, the probability that the true plane is the chosen one or a direct neighbour.
         all_in_focus: H W C, linear light.
-        camera: the camera of the pictures as they were worked on.
+        camera: of the pictures as they are here; a `RelativeLens` where depth has no unit.
         planes: the planes that were swept.
         record: how it was made: method, settings with their sources, versions, warnings, timings.
         projection_distance: metres from the lens to the plane that the pictures were taken in, which sets the field of
             view; None is the focal length, right for a lens focused far.
+        principal_point: column and row where the optical axis meets the picture, in pixels from its upper left corner
+            (a pixel's middle is at 0.5); None is the middle.
     """
 
     depth: Array
     std: Array
     confidence: Array
     all_in_focus: Array
-    camera: Camera
+    camera: Lens
     planes: DepthGrid
     record: dict[str, Any] = field(default_factory=dict)
     projection_distance: float | None = None
+    principal_point: tuple[float, float] | None = None
 
-    def save(
-        self, folder: str | Path, exports: Sequence[str] = (), progress: Callable[[float], None] | None = None
-    ) -> list[Path]:
+    @property
+    def unit(self) -> Literal["m"] | None:
+        """Of depth and std; None where only the order of the frames was known."""
+        return "m" if isinstance(self.camera, Camera) else None
+
+    def save(self, folder: str | Path, exports: Sequence[str] = (), progress: Progress | None = None) -> list[Path]:
         """Write depth.npz, depth_mm.png, depth.png, all_in_focus.png and run.json; returns their paths.
 
         Args:
             folder: made if it is not there.
             exports: also "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb" (mesh.glb, textured surface).
-            progress: called with the share of the files that are written.
+            progress: told how far it is.
         """
         from focalsweep.results.writing import write_result
 

@@ -16,10 +16,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from focalsweep.progress import Progress
 from focalsweep.results.exports import EXPORTS
 from focalsweep.results.figures import depth_picture, srgb_8_bit
-from focalsweep.results.geometry import NothingKnownError
+from focalsweep.results.geometry import NothingKnownError, projection_px
 from focalsweep.results.result import Array, DepthResult
+from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 Writer = Callable[[IO[bytes]], Any]
@@ -28,28 +30,50 @@ METRES_A_STEP = 0.001  # of depth_mm.png
 
 
 def write_result(
-    result: DepthResult, folder: Path, exports: Sequence[str] = (), progress: Callable[[float], None] | None = None
+    result: DepthResult, folder: Path, exports: Sequence[str] = (), progress: Progress | None = None
 ) -> list[Path]:
-    """Write the files of DESIGN.md section 8 that every run has and those asked for: all of them, or none."""
+    """Write the files that every run has and those asked for: all of them, or none.
+
+    What has no unit has no file of metres, no camera and no scale.
+    """
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
     exported = _export(result, exports)
-    relative = bool(result.record.get("relative"))  # depth without a unit: nothing here may look like metres
-    camera = {
-        name: as_setting(name, getattr(result.camera, name)).detach().tolist()
-        for name in ("focal_length", "f_number", "pixel_pitch")
-        if not relative
-    }
-    scale = {} if relative else {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera}
-    record = {**scale, **result.record, **({"exports": list(exported)} if exported else {})}
-    arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **camera}
+    geometry = _geometry(result)
+    record: dict[str, Any] = {"unit": result.unit, "geometry": geometry, **result.record}
+    arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **geometry}
     writers: dict[Path, Writer] = {folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays)}
-    if not relative:
+    if isinstance(result.camera, Camera):
+        camera = _camera_settings(result.camera)
+        arrays |= camera
+        record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **record}
         writers[folder / "depth_mm.png"] = lambda file: _write_depth_png(result.depth, file)
-    writers[folder / "depth.png"] = lambda file: file.write(depth_picture(result.depth, relative=relative))
+    writers[folder / "depth.png"] = lambda file: file.write(depth_picture(result.depth, unit=result.unit))
     writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result.all_in_focus, file)
     writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
+    record |= {"exports": list(exported)} if exported else {}
     return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))}, progress)
+
+
+def _camera_settings(camera: Camera) -> dict[str, Any]:
+    names = ("focal_length", "f_number", "pixel_pitch")
+    return {name: as_setting(name, getattr(camera, name)).detach().tolist() for name in names}
+
+
+def _geometry(result: DepthResult) -> dict[str, Any]:
+    """Where the picture lies: what a program needs to turn depth into points, and to find the pixels in the photos.
+
+    `principal_point` and `projection_px` (fx = fy) are in pixels of the files, from their upper left corner, a pixel's
+    middle at 0.5; OpenCV counts from the middle of the first pixel, half a pixel less. `crop_offset` is the column and
+    row of the reference photo that the files begin at.
+    """
+    height, width = result.depth.shape
+    area = result.record.get("area")
+    geometry = {
+        "principal_point": list(result.principal_point or (width / 2, height / 2)),
+        "crop_offset": [area["columns"][0], area["rows"][0]] if area else [0, 0],
+    }
+    return geometry | ({"projection_px": projection_px(result)} if result.unit == "m" else {})
 
 
 def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
@@ -60,7 +84,7 @@ def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
         raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
     files: dict[str, bytes] = {}
     for file, make in (EXPORTS[name] for name in names):
-        if result.record.get("relative"):
+        if result.unit is None:
             warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
             continue
         try:
@@ -83,7 +107,7 @@ def json_bytes(record: Any) -> bytes:
     return json.dumps(plain(record), indent=2, allow_nan=False).encode() + b"\n"
 
 
-def write_files(writers: dict[Path, Writer], progress: Callable[[float], None] | None = None) -> list[Path]:
+def write_files(writers: dict[Path, Writer], progress: Progress | None = None) -> list[Path]:
     """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set.
 
     Folders that are not there are made, and go again where a writer fails.
@@ -99,7 +123,7 @@ def write_files(writers: dict[Path, Writer], progress: Callable[[float], None] |
                 write(file)
             temporaries[path].chmod(0o644)
             if progress:
-                progress(len(temporaries) / len(writers))
+                progress("writing", len(temporaries) / len(writers))
         for path, temporary in temporaries.items():
             temporary.replace(path)
     except BaseException:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from focalsweep.progress import Progress
 from focalsweep.sweep.costs import ReblurCost
-from focalsweep.sweep.volume import Progress, bytes_a_plane, plan_sweep, sweep_coc_px, sweep_tiles
+from focalsweep.sweep.volume import bytes_a_plane, plan_sweep, sweep_tiles
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
 # Both measured on ray-traced and rendered scenes (docs/physics.md), so that about 2/3 of the errors lie within one std.
@@ -79,14 +80,14 @@ def argmin_depth(
     planes: DepthGrid,
     cost: ReblurCost | None = None,
     *,
-    memory: int | None = None,
+    workspace: int | None = None,
     progress: Progress | None = None,
 ) -> DepthPrediction:
     """Depth of a batched stack from the lowest re-blur cost alone; never holds more of the volume than a tile."""
     cost = cost or ReblurCost(squash=False)
     batch, _, _, height, width = stack.images.shape
     maps = [stack.images.new_empty((batch, height, width)) for _ in range(3)]
-    plan = plan_sweep(stack, planes, cost, "mirror", _for_planes(memory, stack, planes))
+    plan = plan_sweep(stack, planes, cost, "mirror", _for_planes(workspace, stack, planes))
     for tile, costs in sweep_tiles(stack, plan, cost, progress=progress):
         rows, columns = tile.core
         for whole, part in zip(maps, read_costs(stack, planes, cost, costs), strict=True):
@@ -110,33 +111,10 @@ def read_costs(
     return 1 / minimum.inverse_depth, spread / minimum.inverse_depth.square(), sure
 
 
-def _for_planes(memory: int | None, stack: FocalStack, planes: DepthGrid) -> int | None:
+def _for_planes(workspace: int | None, stack: FocalStack, planes: DepthGrid) -> int | None:
     """The share of a bound for planes at work; the rest is for a tile's costs and the weights made of them."""
-    if memory is None:
+    if workspace is None:
         return None
     work = 2 * bytes_a_plane(stack.images, (1, 1))
     costs = 5 * planes.count * len(stack.images) * stack.images.element_size()
-    return max(1, memory * work // (work + costs))
-
-
-def focused_picture(
-    stack: FocalStack,
-    planes: DepthGrid,
-    plane: Tensor,  # B H W, index
-) -> Tensor:  # B C H W
-    """Each pixel from the frame that is sharpest at its plane: a quick all-in-focus picture of a batched stack."""
-    return pick_frames(stack.images, sharpest_frames(stack, planes).to(plane.device, non_blocking=True), plane)
-
-
-def sharpest_frames(stack: FocalStack, planes: DepthGrid) -> Tensor:  # B D
-    """The frame of a batched stack that is sharpest at each plane."""
-    return sweep_coc_px(stack, planes).abs().argmin(-1)
-
-
-def pick_frames(
-    images: Tensor,  # B F C H W
-    frames: Tensor,  # B D: a frame for each plane
-    plane: Tensor,  # B H W
-) -> Tensor:  # B C H W
-    frame = frames.gather(1, plane.flatten(1)).reshape(plane.shape)
-    return images.gather(1, frame[:, None, None].expand(-1, 1, images.shape[2], -1, -1))[:, 0]
+    return max(1, workspace * work // (work + costs))

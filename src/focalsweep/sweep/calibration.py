@@ -6,10 +6,11 @@ known of the lens, how fast blur grows. All take a batched stack of one, small a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
+from focalsweep.progress import Progress
 from focalsweep.sweep.argmin import argmin_depth
 from focalsweep.sweep.costs import ReblurCost
 from focalsweep.sweep.volume import plan_sweep, sweep_tiles
@@ -69,7 +70,7 @@ def refine_focus(
     stack: FocalStack,
     intervals: Sequence[tuple[float, float]],  # of each frame's inverse focus distance, low and high
     rounds: int = 2,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[float]:
     """Focus distances, metres, that explain the frames best, each inside its interval; others stay.
 
@@ -90,7 +91,7 @@ def refine_focus(
             focus[i] = _vertex(points, values)
             done += 1
             if progress:
-                progress(done / (rounds * len(free)))
+                progress("refining focus", done / (rounds * len(free)))
     return [
         (1 / u if u > 0 else torch.inf) if i in free else given
         for i, (u, given) in enumerate(zip(focus, stack.focus_distances[0].tolist(), strict=True))

@@ -16,11 +16,11 @@ from focalsweep.types import FocalStack
 SQUARINGS = 6  # of the covariance: the strongest direction outweighs the others by the 64th power of their ratio
 
 
-def in_strongest_colour(stack: FocalStack) -> FocalStack:
+def project_to_dominant_colour(stack: FocalStack) -> FocalStack:
     """A batched stack as one channel. The direction has unit length, so noise keeps its strength; values may pass 1."""
     if stack.images.shape[2] == 1:
         return stack
-    return stack.with_images(project(stack.images, strongest_colour(stack.images)))
+    return stack.with_images(project(stack.images, dominant_colour(stack.images)))
 
 
 def project(
@@ -34,7 +34,7 @@ def project(
     return grey
 
 
-def strongest_colour(
+def dominant_colour(
     images: Tensor,  # B F C H W
 ) -> Tensor:  # B C
     """The first principal direction of the frames' gradients, of unit length, its sum not negative.

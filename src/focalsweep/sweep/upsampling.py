@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.sweep.volume import Progress
+from focalsweep.progress import Progress
 from focalsweep.validation import check_shape
 
 COLOUR_STD = 0.05  # of the sRGB range: a smaller difference is one surface's texture
@@ -79,7 +79,7 @@ def upsample_guided(
         part = Axis(*(values[:, band] for values in down))
         full[:, band] = _upsample_band(small, picture, part, across)
         if progress:
-            progress(band.stop / rows)
+            progress("full size", band.stop / rows)
     return FullSizeMaps(*full)
 
 

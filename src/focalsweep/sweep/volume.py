@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,53 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.optics.psf import Disk, Gaussian, Psf, find_psf
+from focalsweep.optics.psf import Disk, Gaussian, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
+from focalsweep.progress import Progress
 from focalsweep.sweep import graphs
 from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
     fast_length,
     fourier_grid,
-    inverse_pairs,
-    latent_gain,
-    latent_spectrum,
-    pack_pairs,
     pad_periodic,
-    transfer_functions,
     triton_serves,
 )
 from focalsweep.sweep.statistics import StackStatistics
+from focalsweep.sweep.tiles import Cut, Tile, cut_axis, cut_picture
 from focalsweep.sweep.workers import map_chunks
 from focalsweep.types import DepthGrid, FocalStack
 
-Progress = Callable[[float], None]
-"""Called with the share of the work that is done, 0 to 1."""
-
+STAGE = "sweeping"
 CPU_TRANSFORM_PX = 640  # larger transforms fall out of a CPU's caches
 CPU_WORKING_SET_BYTES = 2**24
 LEAST_MARGIN_PX = 8
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A part of the picture: `core` is what it answers for, `area` what it looks at (the core and a halo)."""
-
-    core: tuple[slice, slice]
-    area: tuple[slice, slice]
-
-    @property
-    def area_size(self) -> tuple[int, int]:
-        rows, columns = self.area
-        return rows.stop - rows.start, columns.stop - columns.start
-
-    @property
-    def core_in_area(self) -> tuple[slice, slice]:
-        rows, columns = (
-            slice(core.start - area.start, core.stop - area.start)
-            for core, area in zip(self.core, self.area, strict=True)
-        )
-        return rows, columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +63,7 @@ def cost_volume(
     *,
     padding: str = "mirror",
     statistics: StackStatistics | None = None,
-    memory: int | None = None,
+    workspace: int | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """How badly the frames disagree if the scene were at each plane: D H W, or B D H W for a batch; low is good.
@@ -103,22 +76,22 @@ def cost_volume(
         cost: "paper", "reblur", or a `PaperCost` / `ReblurCost` with its switches.
         padding: "mirror" extends the picture beyond its borders; "circular" wraps around, as the paper's code does.
         statistics: of a larger picture that the stack was cut from, so that all its parts are measured alike.
-        memory: bytes that the sweep may use beside its input and output; None is 0.5 GB on a CPU, 4 GB on a GPU.
-        progress: called with the share done.
+        workspace: bytes that the sweep may use beside its input and output; None is 0.5 GB on a CPU, 4 GB on a GPU.
+        progress: told how far it is.
     """
     grid = planes if isinstance(planes, DepthGrid) else DepthGrid.from_depths(planes)
     cost = find_cost(cost)
     batch = stack.as_batch()
-    plan = plan_sweep(batch, grid, cost, padding, memory)
+    plan = plan_sweep(batch, grid, cost, padding, workspace)
     if plan.at_once:
         coc = plan.padded_coc_px
         sweep = partial(sweep_at_once, cost, plan, statistics=statistics)
-        if statistics is None and may_record(batch.images, cost, plan, memory):
+        if statistics is None and may_record(batch.images, cost, plan, workspace):
             volume = graphs.SWEEPS.run((cost, plan.grid.height, plan.grid.width, grid.count), sweep, batch.images, coc)
         else:
             volume = sweep(batch.images, coc)
         if progress:
-            progress(1.0)
+            progress(STAGE, 1.0)
     else:
         volume = batch.images.new_empty((len(batch.images), grid.count, *batch.size))
         for tile, costs in sweep_tiles(batch, plan, cost, statistics=statistics, progress=progress):
@@ -136,13 +109,13 @@ def sweep_at_once(
     return cost.finish(costs[:, : plan.signed_coc_px.shape[1]])
 
 
-def may_record(images: Tensor, cost: Cost, plan: SweepPlan, memory: int | None) -> bool:
+def may_record(images: Tensor, cost: Cost, plan: SweepPlan, workspace: int | None) -> bool:
     """Whether a sweep is recorded and replayed (see `graphs.py`): on a GPU, all at once, in little memory."""
     if not plan.at_once:
         return False
     coc = plan.padded_coc_px
-    workspace = bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
-    small = workspace <= min(graphs.RECORD_BYTES, memory or default_memory(images.device))
+    needed = bytes_a_plane(images, (plan.grid.height, plan.grid.width)) * coc.shape[1]
+    small = needed <= min(graphs.RECORD_BYTES, workspace or default_workspace(images.device))
     # Code of others (a PSF, a cost) may do what a record cannot hold.
     ours = isinstance(cost, PaperCost | ReblurCost) and isinstance(find_psf(cost.psf), Disk | Gaussian)
     return triton_serves(images, coc) and small and ours
@@ -177,36 +150,8 @@ def sweep_tiles(
         for planes_done in map_chunks(evaluate, plane_chunks(plan), plan.workers, spectra, plan.signed_coc_px):
             done += planes_done
             if progress:
-                progress((number + done / count) / len(plan.tiles))
+                progress(STAGE, (number + done / count) / len(plan.tiles))
         yield tile, costs
-
-
-def all_in_focus(
-    stack: FocalStack,
-    planes: DepthGrid,
-    inverse_depth: Tensor,  # B H W
-    *,
-    psf: str | Psf = "disk",
-    memory: int | None = None,
-) -> Tensor:  # B C H W
-    """The sharp picture of a batched stack: its latent image at each pixel's own depth, between the nearest planes."""
-    cost = ReblurCost(psf=psf, prior_looseness=1.0)  # here the prior is meant as measured: it keeps noise down
-    plan = plan_sweep(stack, planes, cost, "mirror", memory)
-    damping = cost.damping_root(plan.grid.magnitude, cost.measure(stack.images)).square()
-    position = plane_position(inverse_depth, planes.as_batch(len(stack.images)).to(inverse_depth))
-    sharp = torch.zeros_like(stack.images[:, 0])
-    for tile in plan.tiles:
-        spectra = tile_spectra(stack.images, tile, cost, plan.grid)
-        tile_position = position[:, tile.core[0], tile.core[1]]
-        for start, coc, _ in plane_chunks(plan):
-            otf = transfer_functions(find_psf(psf), coc, plan.grid)
-            latents = latent_spectrum(spectra, otf, latent_gain(otf, damping))
-            pairs = inverse_pairs(pack_pairs(latents), tile.area_size)
-            latent = pairs[:, :, :, tile.core_in_area[0], tile.core_in_area[1]].movedim(-1, 2).flatten(1, 2)
-            number = torch.arange(start, start + coc.shape[1], device=latent.device)[:, None, None]
-            share = (1 - (tile_position[:, None] - number).abs()).clamp_min(0) * (number < planes.count)
-            sharp[..., tile.core[0], tile.core[1]] += (share[:, :, None] * latent).sum(1)
-    return sharp
 
 
 def plane_position(inverse_depth: Tensor, planes: Tensor) -> Tensor:
@@ -240,8 +185,8 @@ def tile_spectra(images: Tensor, tile: Tile, cost: Cost, grid: FourierGrid) -> T
     return spectra
 
 
-def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, memory: int | None) -> SweepPlan:
-    """Lay the sweep of a batched stack out within `memory` bytes."""
+def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, workspace: int | None) -> SweepPlan:
+    """Lay the sweep of a batched stack out within `workspace` bytes."""
     if padding not in ("mirror", "circular"):
         raise ValueError(f'padding must be "mirror" or "circular", but is {padding!r}')
     images = stack.images
@@ -251,11 +196,11 @@ def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, m
     else:
         # Less a trifle: rounding must not decide on the transform, or the unit of length would.
         margin = math.ceil(coc.detach().abs().max().item() - 1e-6) + LEAST_MARGIN_PX
-        tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, memory)
+        tiles, transform = _tile_picture(stack, margin, margin + cost.reach_px, workspace)
     grid = fourier_grid(*transform, images.device, images.dtype)
-    planes_at_once = _planes_at_once(stack, planes.count, transform, memory)
+    planes_at_once = _planes_at_once(stack, planes.count, transform, workspace)
     chunk_bytes = planes_at_once * bytes_a_plane(images, transform)
-    workers = max(1, min(torch.get_num_threads(), (memory or default_memory(images.device)) // chunk_bytes))
+    workers = max(1, min(torch.get_num_threads(), (workspace or default_workspace(images.device)) // chunk_bytes))
     return SweepPlan(coc, tiles, grid, planes_at_once, workers)
 
 
@@ -266,7 +211,7 @@ def sweep_coc_px(stack: FocalStack, planes: DepthGrid) -> Tensor:  # B D F
     return slope[:, None] * (1 / stack.focus_distances[:, None] - inverse_depths[:, :, None])
 
 
-def default_memory(device: torch.device) -> int:
+def default_workspace(device: torch.device) -> int:
     return 2**29 if device.type == "cpu" else 2**32
 
 
@@ -279,9 +224,9 @@ def bytes_a_plane(images: Tensor, transform: tuple[int, int]) -> int:
     return batch * maps * transform[0] * transform[1] * images.element_size()
 
 
-def _planes_at_once(stack: FocalStack, count: int, transform: tuple[int, int], memory: int | None) -> int:
+def _planes_at_once(stack: FocalStack, count: int, transform: tuple[int, int], workspace: int | None) -> int:
     device = stack.images.device
-    budget = CPU_WORKING_SET_BYTES if device.type == "cpu" else memory or default_memory(device)
+    budget = CPU_WORKING_SET_BYTES if device.type == "cpu" else workspace or default_workspace(device)
     return max(2, min(count, budget // bytes_a_plane(stack.images, transform)) // 2 * 2)
 
 
@@ -290,38 +235,34 @@ def _whole_picture(size: tuple[int, int]) -> Tile:
     return Tile(core=whole, area=whole)
 
 
-def _tile_picture(stack: FocalStack, margin: int, halo: int, memory: int | None) -> tuple[list[Tile], tuple[int, int]]:
-    """Tiles, all with one transform size, so that a plane of a tile fits in memory."""
+def _tile_picture(
+    stack: FocalStack, margin: int, halo: int, workspace: int | None
+) -> tuple[list[Tile], tuple[int, int]]:
+    """Tiles, all with one transform size, so that a plane of a tile fits in `workspace` bytes."""
     device = stack.images.device
-    memory = memory or default_memory(device)
+    workspace = workspace or default_workspace(device)
     whole = (fast_length(stack.size[0] + margin), fast_length(stack.size[1] + margin))
     limit = CPU_TRANSFORM_PX if device.type == "cpu" else 4096
     limit = max(limit, fast_length(4 * (2 * halo + margin)))  # a wide blur needs a wide halo: keep most of a tile core
-    if max(whole) <= limit and 2 * bytes_a_plane(stack.images, whole) <= memory:
+    if max(whole) <= limit and 2 * bytes_a_plane(stack.images, whole) <= workspace:
         return [_whole_picture(stack.size)], whole
-    while 2 * bytes_a_plane(stack.images, (limit, limit)) > memory:
+    while 2 * bytes_a_plane(stack.images, (limit, limit)) > workspace:
         limit = limit * 3 // 4
     limit = fast_length(limit)
     if limit - margin - 2 * halo < 16:
         raise ValueError(
-            f"a memory bound of {memory / 2**20:.0f} MB is too small for blur of up to {margin - LEAST_MARGIN_PX} px: "
+            f"a workspace of {workspace / 2**20:.0f} MB is too small for blur of up to {margin - LEAST_MARGIN_PX} px: "
             "allow more memory, narrow the range of planes, or make the pictures smaller"
         )
     rows, height = _cut(stack.size[0], limit, margin, halo)
     columns, width = _cut(stack.size[1], limit, margin, halo)
-    tiles = [Tile((y[0], x[0]), (y[1], x[1])) for y in rows for x in columns]
-    return tiles, (height, width)
+    return cut_picture(rows, columns), (height, width)
 
 
-def _cut(length: int, limit: int, margin: int, halo: int) -> tuple[list[tuple[slice, slice]], int]:
+def _cut(length: int, limit: int, margin: int, halo: int) -> tuple[list[Cut], int]:
     """One axis cut into nearly equal cores with their areas, and the transform length that holds every area."""
     if length + margin <= limit:
         return [(slice(0, length), slice(0, length))], fast_length(length + margin)
-    count = math.ceil(length / (limit - margin - 2 * halo))
-    borders = [round(i * length / count) for i in range(count + 1)]
-    cuts = [
-        (slice(start, stop), slice(max(0, start - halo), min(length, stop + halo)))
-        for start, stop in itertools.pairwise(borders)
-    ]
+    cuts = cut_axis(length, math.ceil(length / (limit - margin - 2 * halo)), halo)
     widest = max(area.stop - area.start for _, area in cuts)
     return cuts, fast_length(widest + margin)

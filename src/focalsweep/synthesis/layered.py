@@ -18,7 +18,7 @@ from torch import Tensor
 from focalsweep.optics.psf import HasKernel, Psf, find_psf
 from focalsweep.optics.thin_lens import coc_px
 from focalsweep.sweep.deconvolution import fast_length
-from focalsweep.types import Camera, Setting
+from focalsweep.types import Lens, Setting
 from focalsweep.validation import as_setting, check_shape, require
 
 SLICE_THICKNESS = 10 / 255  # Carvalho's, metres
@@ -29,7 +29,7 @@ GPU_BYTES = 2**31
 def render_layered(
     image: Tensor,  # C H W, or B C H W
     depth: Tensor,  # H W, or B H W
-    camera: Camera,
+    camera: Lens,
     focus_distances: Any,
     *,
     psf: str | Psf | HasKernel = "disk",

@@ -7,10 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from focalsweep.optics.thin_lens import image_distance
+from focalsweep.optics.thin_lens import blur_slope_px, image_distance
 from focalsweep.synthesis.layered import render_layered
-from focalsweep.types import Camera
-from focalsweep.validation import as_setting
+from focalsweep.types import Camera, Lens
 
 SLICES = (8, 32)  # at least and at most: one for each pixel of blur, which is linear in inverse depth
 NEARLY_INFINITE = 1e-4  # of the nearest inverse depth
@@ -20,7 +19,7 @@ WIDEST_BLUR = 0.5  # of the picture's shorter side: beyond it nothing is left to
 def refocus(
     image: Tensor,  # C H W, linear light
     depth: Tensor,  # H W
-    camera: Camera,
+    camera: Lens,
     focus_distance: float,
     *,
     projection_distance: float | None = None,
@@ -31,7 +30,7 @@ def refocus(
     Args:
         image: sharp all over.
         depth: metres from the lens; infinity is allowed, a pixel without a depth counts as the farthest.
-        camera: of this picture, one number a field.
+        camera: of this picture, one number a field; of a `RelativeLens` depth and focus distance have no unit.
         focus_distance: metres from the lens, beyond the focal length; infinity is allowed.
         projection_distance: metres from the lens to the plane that the picture was taken in (see
             `DepthResult.projection_distance`); the blur is magnified as the picture was. None: as at that focus.
@@ -49,9 +48,9 @@ def refocus(
         return image.clone()  # all of it at infinity, and in focus
     farthest, nearest = inverse[known].min().clamp_min(floor), inverse.max().clamp_min(floor)
     magnification = torch.ones((), dtype=torch.float64)
-    if projection_distance is not None:
+    if projection_distance is not None and isinstance(camera, Camera):
         magnification = projection_distance / image_distance(at, camera.focal_length)
-    slope_px = _blur_px_a_dioptre(camera, at, magnification)
+    slope_px = float(blur_slope_px(at, camera, magnification))
     if slices is None:
         slices = min(max(math.ceil(slope_px * float(nearest - farthest)), SLICES[0]), SLICES[1])
     step = ((nearest - farthest) / (slices - 1)).clamp_min(1e-12)
@@ -65,8 +64,3 @@ def refocus(
         image, levels, camera, [focus_distance], slice_thickness=thickness, magnification=magnification.item()
     )
     return frames[0]
-
-
-def _blur_px_a_dioptre(camera: Camera, focus: Tensor, magnification: Tensor) -> float:
-    f, n, pitch = (as_setting(name, getattr(camera, name)) for name in ("focal_length", "f_number", "pixel_pitch"))
-    return float(f / n * image_distance(focus, f) / pitch * magnification)

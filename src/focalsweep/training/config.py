@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from focalsweep import baselines
+from focalsweep.training.kinds import known_networks
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TrainingConfig:
 
     Args:
         network: which network is trained.
-        cost: which cost volume it reads; "none" for the rivals, which read the frames.
+        cost: which cost volume it reads; "none" for networks that read the frames.
         steps: updates of the weights in the whole run.
         batch_size: stacks in memory at a time, in each process: under torchrun a step sees this many times the
             processes.
@@ -79,10 +79,11 @@ class TrainingConfig:
         cost_options: keywords of the cost, for ablations: outlier_removal, normalise, neighbourhood_sigma_px ...
         start_from: weights to begin with: "shipped", those of the package, or the folder of another run; "" for none.
         network_options: keywords of the network's constructor, which checks them.
-        data: where stacks come from (kind: generator, defocusnet, nyu) and its settings, which it checks.
+        data: where stacks come from (kind: generator, stacks, or what another package adds) and its settings, which it
+            checks.
     """
 
-    network: str = _key(_one_of("sweepnet", "papernet", *baselines.TRAINED))
+    network: str = _key(Rule(lambda value: type(value) is str, "a text"))
     cost: str = _key(_one_of("paper", "reblur", "none"))
     steps: int = _key(_whole(1))
     batch_size: int = _key(_whole(1))
@@ -110,12 +111,15 @@ class TrainingConfig:
             value, rule = getattr(self, key.name), key.metadata["rule"]
             if not rule.fits(value):
                 raise ValueError(f"{key.name} must be {rule.words}, but is {value!r}")
+        networks = known_networks()
+        if self.network not in networks:
+            raise ValueError(f"network must be {' or '.join(networks)}, but is {self.network!r}")
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps must be fewer than steps ({self.steps}), but is {self.warmup_steps}: "
                 "shorten the warm-up or lengthen the run"
             )
-        if (self.network in baselines.TRAINED) != (self.cost == "none"):
+        if networks[self.network].reads_costs == (self.cost == "none"):
             reads = "no cost volume: set cost to" if self.cost != "none" else "a cost volume: cost must not be"
             raise ValueError(f'{self.network} reads {reads} "none", but cost is {self.cost!r}')
         object.__setattr__(self, "image_size", tuple(self.image_size))

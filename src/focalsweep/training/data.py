@@ -9,45 +9,40 @@ from typing import Any
 
 import torch
 
-from focalsweep.datasets.defocusnet import benchmark_part
 from focalsweep.datasets.item import Item
-from focalsweep.datasets.nyu import Nyu, part_of
 from focalsweep.datasets.source import PAPER_SCALES, ItemsConfig, as_displayed, make_item_source
 from focalsweep.synthesis.generator import make_source, read_generator_config
 from focalsweep.synthesis.sample import Source
 from focalsweep.training.config import TrainingConfig
+from focalsweep.training.kinds import known_datasets
 
 VALIDATION_EVERY = 10  # of a dataset's training stacks, one in ten only validates; test stacks are never touched
-KINDS = ("generator", "defocusnet", "nyu")
 DATA_SEEDS = 1000  # between the data's seeds of two runs: validation and protocols count on from theirs
 
 
 def make_sources(
     config: TrainingConfig, textures: Path | None, folder: Path | None, device: torch.device, cache: Path | None = None
 ) -> tuple[Source, Source]:
-    """For training and validation, as `[data]` of the config says; `folder` holds the dataset, `cache` is `Nyu`'s.
+    """For training and validation, as `[data]` of the config says; `folder` holds the dataset, `cache` is a folder
+    that keeps what is rendered from it.
 
     What is drawn for training changes with the config's seed. What validates stays, so that runs can be compared.
     """
     data = dict(config.data)
     kind = data.pop("kind", "generator")
-    if kind not in KINDS:
-        raise ValueError(f"[data] kind must be one of {', '.join(KINDS)}, but is {kind!r}")
     if kind == "generator":
         return _generator_sources(config, data, textures)
+    datasets = known_datasets()
+    if kind not in datasets:
+        raise ValueError(f"[data] kind must be one of generator, {', '.join(datasets)}, but is {kind!r}")
     if folder is None:
         raise ValueError(f"[data] asks for the stacks of {kind}: give their folder with --data")
-    items: Sequence[Item]
-    if kind == "nyu":
-        pictures, ids = part_of(folder, "train")
-        items = Nyu(pictures, ids, device=device, cache=cache)
-    else:
-        items = benchmark_part(folder, "train")
+    items = datasets[kind].open(folder, device, cache)
     settings = _read_items_config(config, data)
     training = replace(settings, seed=settings.seed + DATA_SEEDS * config.seed)
     validation = replace(settings, turns=False, seed=settings.seed + 1)
     sources = make_item_source(_Every(items, False), training), make_item_source(_Every(items, True), validation)
-    if kind == "nyu" and config.cost in ("paper", "none"):  # networks that read values as they are displayed
+    if datasets[kind].displayed and config.cost in ("paper", "none"):  # networks that read values as they are displayed
         return _displayed(sources[0]), _displayed(sources[1])
     return sources
 

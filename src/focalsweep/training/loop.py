@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from focalsweep.synthesis.sample import Sample, Source
 from focalsweep.training.checkpoint import Checkpoint, read_checkpoint, restore, write_checkpoint
 from focalsweep.training.config import TrainingConfig
-from focalsweep.training.logbook import Logbook
 from focalsweep.training.processes import Team, stop_signals
+from focalsweep.training.run_logger import RunLogger
 
 Loss = Callable[[nn.Module, Sample], tuple[Tensor, Mapping[str, Tensor]]]
 """(network, sample) -> the scalar to lower and scalar figures to report: the same names every time, on the same device.
@@ -148,7 +148,7 @@ def train(
     began = perf_counter()
     checkpoint = _find_checkpoint(config, folder, resume)
     step = checkpoint.step if checkpoint else 0
-    with Team(device) as team, stop_signals() as stop, Logbook(folder, step, team.leads, console) as log:
+    with Team(device) as team, stop_signals() as stop, RunLogger(folder, step, team.leads, console) as log:
         team.check_same(step, folder / CHECKPOINT)
         accumulate = team.share(checkpoint.batches) if checkpoint and checkpoint.batches else config.accumulate
         network = network.to(team.device).train()
@@ -245,7 +245,7 @@ class _Window:
         self.names = names
         self.rows.append(torch.cat([row[:1], _row(norm), row[1:]]))
 
-    def close(self, log: Logbook, step: int, rate: float, seconds: float) -> None:
+    def close(self, log: RunLogger, step: int, rate: float, seconds: float) -> None:
         """Check and log the steps, the last of which is number `step`, and begin anew."""
         rows = self._team.mean(torch.stack(self.rows)).tolist()
         for number, row in enumerate(rows, start=step - len(rows) + 1):

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from focalsweep.methods.paper import within_blur
+from focalsweep.methods.sweep import smooth_uncertain
 from focalsweep.model.papernet import paper_loss
 from focalsweep.model.regression import soft_argmin
 from focalsweep.model.sweepnet import SweepOutput
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.paper import within_blur
-from focalsweep.pipeline import made_whole
-from focalsweep.sweep.argmin import focused_picture, sharpest_frames
-from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.costs import Cost, ReblurCost, find_cost
+from focalsweep.sweep.frames import focused_picture, sharpest_frames
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.synthesis.sample import Sample
 from focalsweep.types import DepthGrid
@@ -40,7 +40,9 @@ class Reading:
 def swept(sample: Sample, cost: str | Cost) -> Tensor:
     """The cost volume B D H W; re-blur reads one channel (see `sweep.colour`), the paper's cost all three."""
     stack, cost = sample.stack.as_batch(), find_cost(cost)
-    return cost_volume(in_strongest_colour(stack) if isinstance(cost, ReblurCost) else stack, sample.planes, cost)
+    return cost_volume(
+        project_to_dominant_colour(stack) if isinstance(cost, ReblurCost) else stack, sample.planes, cost
+    )
 
 
 def network_inputs(sample: Sample, cost: str | Cost) -> tuple[Tensor, Tensor]:
@@ -141,7 +143,7 @@ class SweepObjective:
         output = network(picture, volume)
         stack = sample.stack.as_batch()
         frames = sharpest_frames(stack, sample.planes).to(picture.device, non_blocking=True)
-        answer = made_whole(stack.images, frames, torch.stack([output.position, output.scale], 1))
+        answer = smooth_uncertain(stack.images, frames, torch.stack([output.position, output.scale], 1))
         return Reading(picture + 0.5, answer[:, 0], answer[:, 1])
 
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.synthesis.sample import Sample, Source
+from focalsweep.training.kinds import Objective
 from focalsweep.training.loop import Pictures
 from focalsweep.training.objectives import Reading, depth_at, true_position
-from focalsweep.training.rivals import Objective
 
 STACKS = 4
 PANEL_PX = 240  # smaller pictures are enlarged, or their captions would not fit

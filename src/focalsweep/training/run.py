@@ -1,4 +1,4 @@
-"""A config file -> a training run: the only place that knows which network goes with which objective and data."""
+"""A config file -> a training run: network, objective and data by their names in `kinds`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,18 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from focalsweep.baselines import networks
-from focalsweep.model.papernet import PaperNet
-from focalsweep.model.sweepnet import SweepNet
 from focalsweep.model.weights import fill_shipped
-from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost
-from focalsweep.training import rivals
 from focalsweep.training.checkpoint import read_checkpoint, restore
 from focalsweep.training.config import TrainingConfig, read_config
 from focalsweep.training.data import make_sources
+from focalsweep.training.kinds import Objective, known_networks
 from focalsweep.training.loop import Outcome, Resume, train
-from focalsweep.training.objectives import PaperObjective, SweepObjective
 from focalsweep.training.pictures import make_pictures
 
 
 def build_network(config: TrainingConfig) -> nn.Module:
     torch.manual_seed(config.seed)
-    if config.network in rivals.OBJECTIVES:
-        return networks.build(config.network, **config.network_options)
-    if config.network == "papernet":
-        return PaperNet(planes=config.planes, **config.network_options)
-    return SweepNet(**config.network_options)
+    return known_networks()[config.network].build(config)
 
 
 def fill_from(network: nn.Module, config: TrainingConfig) -> None:
@@ -41,20 +32,8 @@ def fill_from(network: nn.Module, config: TrainingConfig) -> None:
         restore(network, read_checkpoint(path).ema, path)
 
 
-def build_objective(config: TrainingConfig) -> rivals.Objective:
-    if config.network in rivals.OBJECTIVES:
-        return rivals.OBJECTIVES[config.network]()
-    cost = build_cost(config)
-    return PaperObjective(cost) if config.network == "papernet" else SweepObjective(cost)
-
-
-def build_cost(config: TrainingConfig) -> Cost:
-    kind = PaperCost if config.cost == "paper" else ReblurCost
-    known = [key.name for key in dataclasses.fields(kind)]
-    for name in config.cost_options:
-        if name not in known:
-            raise ValueError(f"cost_options has no key {name!r}: it is one of {', '.join(known)}")
-    return kind(**config.cost_options)
+def build_objective(config: TrainingConfig) -> Objective:
+    return known_networks()[config.network].objective(config)
 
 
 def run_training(

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from focalsweep.failures import FAILURES, sentence
+from focalsweep.errors import USER_ERRORS, explain
 from focalsweep.results.figures import metres
 from focalsweep.web import views
 from focalsweep.web.jobs import Failed, News, Progress
@@ -80,8 +80,8 @@ def settings_after(p: Parts, visitor: Visitor, act: Callable[[], Any]) -> dict[A
     words = ""
     try:
         act()
-    except FAILURES as error:
-        words = error_box(sentence(error))
+    except USER_ERRORS as error:
+        words = error_box(explain(error))
     settings = visitor.settings
     if settings is None:
         hidden = gr.update(visible=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from focalsweep.failures import FAILURES, sentence
+from focalsweep.errors import USER_ERRORS, explain
 from focalsweep.web import views
 from focalsweep.web.answers import (
     DEPTH_MODES,
@@ -74,8 +74,8 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             *camera, relative = others
             # In a thread: others are served meanwhile.
             await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
-        except FAILURES as error:
-            yield {p.status: error_box(sentence(error))}
+        except USER_ERRORS as error:
+            yield {p.status: error_box(explain(error))}
             return
         begun: dict[Any, Any] = {
             p.run: gr.update(interactive=False),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from focalsweep.failures import FAILURES, sentence
+from focalsweep.errors import USER_ERRORS, explain
 from focalsweep.web.isolation import refuse_other_hosts
 
 Say = Callable[[str, float], None]
@@ -98,8 +98,8 @@ def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> Non
     said: News
     try:
         said = Done(task(lambda stage, share: connection.send(Progress(stage, share)), *arguments))
-    except FAILURES as error:
-        said = Failed(sentence(error))
+    except USER_ERRORS as error:
+        said = Failed(explain(error))
     except MemoryError:
         said = Failed("the photos need more memory than there is: give fewer or smaller ones")
     except Exception:

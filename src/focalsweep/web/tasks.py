@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import os
 import pickle
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from focalsweep.from_photos import depth_from_photos
+from focalsweep.memory import memory_of_this_computer
 from focalsweep.photos.decoding import lower_pixel_limit
 from focalsweep.photos.reading import find_settings, open_photos
 from focalsweep.photos.settings import StackSettings
 from focalsweep.photos.stack_file import read_stack_file
+from focalsweep.progress import Progress
 from focalsweep.results.contact_sheet import Pixels, display_pixels
 from focalsweep.results.result import DepthResult
-from focalsweep.types import FocalStack
-from focalsweep.web.jobs import Say
+from focalsweep.to_files import Job, estimate_to_files
+from focalsweep.types import Camera, FocalStack
 from focalsweep.web.limits import Limits
 
 LONGEST_PX = 960  # of the pictures on the page
@@ -51,13 +50,13 @@ class Outcome:
 
     @property
     def relative(self) -> bool:
-        return bool(self.result.record.get("relative"))
+        return self.result.unit is None
 
     def file(self, name: str) -> Path | None:
         return next((path for path in self.files if path.name == name), None)
 
 
-def look(say: Say, folder: Path, given: dict[str, Any], limits: Limits) -> tuple[StackSettings, dict[str, float]]:
+def look(say: Progress, folder: Path, given: dict[str, Any], limits: Limits) -> tuple[StackSettings, dict[str, float]]:
     """The settings of the photos, and the magnifications that a stack.toml of theirs gives."""
     lower_pixel_limit(limits.pixels)
     settings, _ = find_settings(folder, **given)
@@ -67,29 +66,25 @@ def look(say: Say, folder: Path, given: dict[str, Any], limits: Limits) -> tuple
 
 
 def estimate(
-    say: Say, folder: Path, out: Path, given: dict[str, Any], relative: bool, limits: Limits, device: str
+    say: Progress, folder: Path, out: Path, given: dict[str, Any], relative: bool, limits: Limits, device: str
 ) -> None:
     """Depth of the photos: files into `out`, and beside it what the page shows."""
     lower_pixel_limit(limits.pixels)
     say("reading", 0.0)
+    memory = (limits.memory_bytes or memory_of_this_computer() // 2) if device == "cpu" else None
     photos = open_photos(folder, relative=relative, **given)
-    memory = limits.memory_bytes or _half_of_memory() if device == "cpu" else None
-    result, stack = depth_from_photos(photos, memory=memory, device=device, stage=say)
-    say("writing", 0.0)
     exports = ["ply", "glb"] + (["exr"] if importlib.util.find_spec("OpenEXR") else [])
-    exports = [] if photos.relative else exports  # they need metres
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        files = result.save(out, exports)
+    metric = isinstance(photos.camera, Camera)  # they need metres
+    job = Job(device=device, memory=memory, exports=exports if metric else [])
+    done = estimate_to_files(photos, out, job, say)
     say("writing", 0.7)
-    notes = [*result.record["warnings"], *(str(warning.message) for warning in raised)]
-    small = reduced(result, LONGEST_PX)
-    names = [frame["file"] for frame in result.record["frames"]]
-    distances = stack.focus_distances.tolist()
-    frames = [_like(display_pixels(image.movedim(0, -1).numpy()), small.depth.shape) for image in stack.images]
-    outcome = Outcome(small, frames, distances, names, files, notes)
+    small = reduced(done.result, LONGEST_PX)
+    names = [frame["file"] for frame in done.result.record["frames"]]
+    distances = done.stack.focus_distances.tolist()
+    frames = [_like(display_pixels(image.movedim(0, -1).numpy()), small.depth.shape) for image in done.stack.images]
+    outcome = Outcome(small, frames, distances, names, done.files, done.summary["warnings"])
     (out.parent / PAGE_FILE).write_bytes(pickle.dumps(outcome))
-    (out.parent / STACK_FILE).write_bytes(pickle.dumps(stack))
+    (out.parent / STACK_FILE).write_bytes(pickle.dumps(done.stack))
 
 
 def load_outcome(folder: Path) -> Outcome:
@@ -124,15 +119,8 @@ def reduced(result: DepthResult, longest_px: int) -> DepthResult:
         confidence=result.confidence[grid],
         all_in_focus=np.ascontiguousarray(sharp.numpy()),
         camera=result.camera.resized(1 / step),
+        principal_point=result.principal_point and tuple(at / step for at in result.principal_point),
     )
-
-
-def _half_of_memory() -> int | None:
-    """Of this computer's; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _like(pixels: Pixels, shape: tuple[int, ...]) -> Pixels:

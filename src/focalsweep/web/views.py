@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from focalsweep.pipeline import cost_curve
+from focalsweep.methods.sweep import cost_curve
 from focalsweep.results.contact_sheet import (
     CONFIDENCE_TICKS,
     Pixels,
@@ -21,7 +21,7 @@ from focalsweep.results.contact_sheet import (
     inverse_depth_range,
 )
 from focalsweep.results.figures import metres
-from focalsweep.results.geometry import measure_distance, projection_distance
+from focalsweep.results.geometry import measure_distance
 from focalsweep.synthesis.refocus import refocus
 from focalsweep.types import FocalStack
 from focalsweep.web.tasks import Outcome
@@ -112,7 +112,7 @@ def refocused(outcome: Outcome, share: float) -> tuple[Pixels, str]:
     if scale < 1:
         sharp = torch.nn.functional.interpolate(sharp, scale_factor=scale, mode="bilinear", antialias=True)
         depth = torch.nn.functional.interpolate(depth, size=sharp.shape[-2:], mode="nearest-exact")
-    camera, plane = result.camera.resized(scale), projection_distance(result)
+    camera, plane = result.camera.resized(scale), result.projection_distance
     picture = refocus(sharp[0], depth[0, 0], camera, at, projection_distance=plane)
     words = f"at {at:.3g} (relative, no unit)" if outcome.relative else f"at {metres(at)}"
     return display_pixels(picture.movedim(0, -1).float().numpy()), f'<p class="fs-reading">Focused <b>{words}</b></p>'

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from focalsweep.batch import one_stack
-from focalsweep.batch.one_stack import Job, patiently, work_on
+from focalsweep.batch.one_stack import Job, retry, work_on
 from focalsweep.batch.stores import Store
 from tests.e2e.running import write_small_stack
 from tests.errors import assert_one_sentence
@@ -110,10 +110,10 @@ def test_patience_has_an_end_and_exceptions_to_it() -> None:
 
     calls: list[int] = []
     with pytest.raises(ValueError, match="no"):
-        patiently(fail)
+        retry(fail)
     assert len(calls) == 3
     with pytest.raises(ValueError, match="no"):
-        patiently(fail, final=(ValueError,))
+        retry(fail, final=(ValueError,))
     assert len(calls) == 4
 
 

@@ -7,7 +7,7 @@ import torch
 from scipy.sparse.linalg import spsolve
 
 from focalsweep.model import smoothing
-from focalsweep.model.smoothing import smooth_by_trust
+from focalsweep.model.smoothing import smooth_by_confidence
 
 
 def exact(position: np.ndarray, scale: np.ndarray, picture: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ def scene(height: int = 37, width: int = 52) -> tuple[np.ndarray, np.ndarray, np
 
 def smoothed(position: np.ndarray, scale: np.ndarray, picture: np.ndarray) -> np.ndarray:
     maps = (torch.from_numpy(x).float()[None] for x in (position, scale, picture))
-    return smooth_by_trust(*maps)[0].numpy()
+    return smooth_by_confidence(*maps)[0].numpy()
 
 
 def test_more_steps_come_to_the_exact_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_bands_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stacks_of_a_batch_do_not_meet() -> None:
     one, two = scene(), [x[..., ::-1].copy() for x in scene()]
     maps = [torch.from_numpy(np.stack(pair)).float() for pair in zip(one, two, strict=True)]
-    both = smooth_by_trust(*maps).numpy()
+    both = smooth_by_confidence(*maps).numpy()
     np.testing.assert_allclose(both[0], smoothed(*one), atol=1e-6)
     np.testing.assert_allclose(both[1], smoothed(*two), atol=1e-6)
 
@@ -89,7 +89,7 @@ def test_stacks_of_a_batch_do_not_meet() -> None:
 @pytest.mark.parametrize("size", [(1, 1), (3, 40), (16, 17), (33, 65)])
 def test_every_size_and_an_even_map_stays(size: tuple[int, int]) -> None:
     even = torch.full((1, *size), 0.4)
-    answer = smooth_by_trust(even, torch.rand(even.shape) + 0.01, torch.rand((1, 3, *size)))
+    answer = smooth_by_confidence(even, torch.rand(even.shape) + 0.01, torch.rand((1, 3, *size)))
     torch.testing.assert_close(answer, even)
 
 
@@ -99,6 +99,6 @@ def test_the_kernel_agrees_with_the_plain_version(size: tuple[int, int]) -> None
     generator = torch.Generator().manual_seed(5)
     position, scale = (torch.rand((2, *size), generator=generator) + 0.01 for _ in range(2))
     picture = torch.rand((2, 3, *size), generator=generator)
-    plain = smooth_by_trust(position, scale, picture)
-    fused = smooth_by_trust(position.cuda(), scale.cuda(), picture.cuda())
+    plain = smooth_by_confidence(position, scale, picture)
+    fused = smooth_by_confidence(position.cuda(), scale.cuda(), picture.cuda())
     torch.testing.assert_close(fused.cpu(), plain, rtol=1e-4, atol=1e-5)

@@ -9,14 +9,14 @@ import torch
 from focalsweep import FocalStack
 from focalsweep.sweep import calibration
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
-from focalsweep.sweep.colour import in_strongest_colour
+from focalsweep.sweep.colour import project_to_dominant_colour
 from tests.demo import demo_stack
 from tests.rendering import RIGS, render_plane
 
 
 def glance(stack: FocalStack) -> FocalStack:
     """Batched and of one channel, as `find_range` and its like take it."""
-    return in_strongest_colour(stack.as_batch())
+    return project_to_dominant_colour(stack.as_batch())
 
 
 def plane(rig: str, depth: float) -> FocalStack:

@@ -1,0 +1,65 @@
+"""Stacks of a benchmark rendered and written, one after the other or by several processes at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from typing import Protocol
+
+from focalsweep_research.benchmark.files import BenchmarkFiles, Stack
+from focalsweep_research.benchmark.objects import Library
+from focalsweep_research.benchmark.renderer import RenderConfig, Renderer
+
+Finished = tuple[Stack, float]  # and the seconds that it took
+
+
+class Step(Protocol):
+    def __call__(self, stack: Stack, count: int = 1) -> None:
+        """So many frames of a stack more are done."""
+
+
+def name_of(stack: Stack) -> str:
+    return f"{stack[0]} {stack[1]:06d}"
+
+
+class Workshop:
+    """Where stacks are made: a stack depends on its number alone, so it does not matter which process makes it."""
+
+    def __init__(self, files: BenchmarkFiles, renderer: Renderer) -> None:
+        self._files, self._renderer = files, renderer
+
+    def in_turn(self, stacks: list[Stack], step: Step) -> Iterator[Finished]:
+        for stack in stacks:
+            began = time.perf_counter()
+            self._files.write_stack(stack, self._renderer.render(*stack, partial(step, stack)))
+            yield stack, time.perf_counter() - began
+
+    def side_by_side(self, stacks: list[Stack], workers: int, step: Step) -> Iterator[Finished]:
+        """In the order in which they finish; a failure or an interruption ends it after the stacks at hand."""
+        renderer = self._renderer
+        settings = (self._files, renderer.config, dict(renderer.libraries), renderer.variant)
+        context = multiprocessing.get_context("spawn")  # neither Mitsuba nor CUDA survives a fork
+        with ProcessPoolExecutor(min(workers, len(stacks) or 1), context, _open_workshop, settings) as pool:
+            try:
+                for future in as_completed([pool.submit(_make, stack) for stack in stacks]):
+                    stack, seconds = future.result()
+                    step(stack, len(renderer.config.focus_distances))
+                    yield stack, seconds
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+_workshop: Workshop | None = None  # of a process of the pool
+
+
+def _open_workshop(files: BenchmarkFiles, config: RenderConfig, libraries: Mapping[str, Library], variant: str) -> None:
+    global _workshop
+    _workshop = Workshop(files, Renderer(config, libraries, variant))
+
+
+def _make(stack: Stack) -> Finished:
+    assert _workshop is not None
+    return next(_workshop.in_turn([stack], lambda stack, count=1: None))

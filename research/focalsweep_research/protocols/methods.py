@@ -1,0 +1,111 @@
+"""A method as a protocol reads it: one of `focalsweep`'s registry, with the planes that it takes for a stack.
+
+Rows of a table are named by what asks for them: `estimate_depth(stack, method=ROW)` gives the same depth, to the last
+digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from focalsweep.estimate import auto_depth_grid, predict
+from focalsweep.methods.method import Method, Options, uninformed
+from focalsweep.methods.paper import planes_over
+from focalsweep.methods.registry import Choice, choose_method
+from focalsweep.model.weights import load_papernet
+from focalsweep.synthesis.sample import Sample
+from focalsweep.training.kinds import Objective
+from focalsweep.training.objectives import PaperObjective, depth_at
+from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+
+Reader = Callable[[Sample], Tensor]
+"""A batch of stacks with their planes -> depth B H W."""
+Windows = Sequence[tuple[int, int]]
+"""Top and left of square windows."""
+
+ON_DISPLAYED = ("paper", "focus_measure", "ddff", "defocusnet", "aifdepthnet", "aifdepthnet-aif")
+"""Methods that work on display-encoded values, where a dataset has them, and not on light."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A method under test.
+
+    Args:
+        choice: of the registry, with the settings of its row.
+        displayed: whether it works on display-encoded values, as the paper's cost does, and not on light.
+        own_planes: those that a network was trained on, where it knows no others.
+        read_windows: depth in square windows of one stack, whose costs are those of the whole picture: N h w. The paper
+            measures its network so on NYU; without it the whole picture is read, and cut afterwards.
+    """
+
+    choice: Choice
+    displayed: bool = False
+    own_planes: DepthGrid | None = None
+    read_windows: Callable[[Sample, Windows, int], Tensor] | None = None
+
+    def planes(self, stack: FocalStack) -> DepthGrid:
+        """As `estimate_depth` takes them for a stack (not batched), where a protocol gives none."""
+        asked = self.own_planes or self.choice.grid()
+        if asked is not None:
+            return asked
+        found, _ = auto_depth_grid(stack, self.choice.plane_count)
+        return self.choice.grid(found) or found
+
+    def read(self, sample: Sample) -> Tensor:
+        """Depth over the sample's planes."""
+        return predict(sample.stack.as_batch(), self.choice, sample.planes).depth
+
+    def read_refitted(self, sample: Sample) -> Tensor:
+        """Depth where a protocol gives the range: over as many planes as the method's settings say."""
+        return self.read(replace(sample, planes=self.choice.grid(sample.planes) or sample.planes))
+
+
+def compared(method: str | Method | Choice) -> Compared:
+    """By the name of its row; raises where it cannot work here, before hours of work and not after them."""
+    choice = choose_method(method)
+    choice.method.check()
+    of_paper_cost = choice.settings.get("cost") == "paper"
+    windows = _paper_windows if choice.method.name == "paper" else None
+    return Compared(choice, choice.method.name in ON_DISPLAYED or of_paper_cost, read_windows=windows)
+
+
+def _paper_windows(sample: Sample, windows: Windows, size: int) -> Tensor:
+    device = sample.stack.images.device
+    refitted = replace(sample, planes=planes_over(sample.planes))
+    return read_windows(load_papernet(device), PaperObjective(), refitted, windows, size, half=device.type == "cuda")
+
+
+def read_windows(
+    network: nn.Module, objective: PaperObjective, sample: Sample, windows: Windows, size: int, *, half: bool
+) -> Tensor:  # N size size
+    """Depth in windows of one stack, whose costs are those of the whole picture; `half`: in half precision."""
+    with torch.no_grad(), torch.autocast(sample.depth.device.type, dtype=torch.bfloat16, enabled=half):
+        positions = objective.read_windows(network, sample, windows, size).float()
+    return depth_at(positions[None].flatten(1, 2), sample).view_as(positions)
+
+
+def method_of_network(name: str, network: nn.Module, objective: Objective, *, half: bool) -> Method:
+    """A network on the device where it will run, read as its training reads it; `half`: in half precision on a GPU."""
+
+    def read(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
+        batch, _, _, height, width = stack.images.shape
+        sample = Sample(stack, planes, stack.images.new_zeros((batch, height, width)))
+        with torch.autocast(stack.images.device.type, dtype=torch.bfloat16, enabled=half):
+            position = objective.read(network, sample).position.float()
+        return uninformed(depth_at(position, sample), planes)
+
+    return Method(name, "a network of a training run", read)
+
+
+def flat_depth(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
+    """A wall in the middle of the focus distances: what a method that sees nothing would say."""
+    distance = (1 / (1 / stack.focus_distances).mean(-1)).to(stack.images)
+    return uninformed(distance[:, None, None].expand(len(distance), *stack.images.shape[-2:]), planes)
+
+
+FLAT = Method("flat", "sees nothing: a wall in the middle of the focus distances", flat_depth)

@@ -1,0 +1,1 @@
+"""The methods we stand beside, called like ours: see `methods`."""

@@ -1,0 +1,388 @@
+"""The road from photos to depth: every entrance (Python, command line, batch, page) walks all of it, and only here.
+
+Pictures are read one at a time, several times over: memory holds the frames at the working size and a few pictures at
+full size, never the whole stack at full size.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalsweep.errors import InputError, Sentence
+from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_bytes
+from focalsweep.methods.method import Method, Options, Predict
+from focalsweep.methods.registry import Choice, choose_method
+from focalsweep.model.weights import shipped_weights
+from focalsweep.optics.thin_lens import image_distance
+from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
+from focalsweep.photos.fusing import fuse_frames
+from focalsweep.photos.reading import Photos, open_photos
+from focalsweep.progress import Progress, part_of, renamed, silent
+from focalsweep.results.result import DepthResult
+from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
+from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.upsampling import upsample_guided
+from focalsweep.sweep.volume import sweep_coc_px
+from focalsweep.sweep.working_size import working_scale
+from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack
+from focalsweep.validation import as_setting
+from focalsweep.version import versions
+
+Source = str | Path | Sequence[str | Path] | Photos | FocalStack
+LEAST_REDUCTION = 0.9  # a picture is not resampled for less
+PREVIEW_PX = 360  # the longer side of the pictures that lens and range are read from
+WIDEST_BLUR = 4.0  # of the picture's longer side
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A result, and the stack at the size that it was worked out at."""
+
+    result: DepthResult
+    stack: FocalStack
+
+
+def estimate_depth(
+    photos: Source,
+    method: str | Predict | Method | Choice = "sweep",
+    *,
+    planes: DepthGrid | None = None,
+    refine: bool = True,
+    memory: int | None = None,
+    device: torch.device | str | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> DepthResult:
+    """Depth in metres, its error bar, and the picture sharp all over.
+
+    Photos are registered; focus distances of which only a range is known are found inside it; pictures whose blur is
+    wider than the network has seen are worked on at a smaller size, and the answer is brought back to full size along
+    the picture's edges. A stack without focus distances gives depth without a unit.
+
+    Args:
+        photos: a folder, a list of files, a TIFF of many pages, a video; or a `FocalStack`, whose batch gives batched
+            arrays.
+        method: by name, with settings if wanted ("sweep", "argmin:planes=80"; see `focalsweep.methods.registry`), or a
+            function (batched stack, planes, `Options`) -> `DepthPrediction`.
+        planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
+        refine: look for the focus distances inside the ranges that coarse metadata leaves.
+        memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
+            and, if need be, the working size are made smaller to keep it; what cannot be kept is told.
+        device: where to work; by default where the stack's pictures are, for photos the CPU.
+        progress: called with the name of the stage at hand and the share of it that is done.
+        **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
+    """
+    options: dict[str, Any] = {"planes": planes, "refine": refine, "memory": memory, "device": device}
+    return estimate(photos, method, **options, progress=progress, **settings).result
+
+
+def estimate(
+    photos: Source,
+    method: str | Predict | Method | Choice = "sweep",
+    *,
+    planes: DepthGrid | None = None,
+    refine: bool = True,
+    memory: int | None = None,
+    device: torch.device | str | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Estimate:
+    """`estimate_depth`, and the stack that it was worked out on."""
+    choice = choose_method(method)
+    choice.method.check()
+    if memory is not None and memory <= 0:
+        raise InputError("{memory} must be above 0 bytes, but is {value}", field="memory", value=memory)
+    if isinstance(photos, FocalStack):
+        if settings:
+            raise TypeError(f"a FocalStack has its settings already: leave out {min(settings)}")
+        if photos.batched:
+            return _estimate_batch(photos.to(device), choice, planes, memory, progress)
+        frames: Frames = FramesInMemory(photos)
+        device = device or photos.images.device
+    else:
+        opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
+        (progress or silent)("aligning", 0.0)
+        frames = opened.register(progress)
+    return _estimate_frames(frames, choice, planes, refine, memory, torch.device(device or "cpu"), progress or silent)
+
+
+def _estimate_frames(
+    frames: Frames,
+    choice: Choice,
+    planes: DepthGrid | None,
+    refine: bool,
+    memory: int | None,
+    device: torch.device,
+    progress: Progress,
+) -> Estimate:
+    start = time.perf_counter()
+    settings = frames.settings
+    planes, source = planes or choice.grid(), "the caller"
+    _check_blur(settings, planes, frames.size)
+    _check_focus(settings, planes)
+    with torch.no_grad():
+        preview, channels = _preview(frames, settings, device, progress)
+        settings, preview, measured = _calibrate(settings, preview, refine, progress)
+        if planes is None:
+            found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
+            planes = choice.grid(found) or found
+        scale = working_scale(settings, planes, frames.size)
+        scale = 1.0 if scale > LEAST_REDUCTION else scale
+        workspace = memory
+        bound, warnings = None, settings.record.warnings
+        if memory is not None and device.type == "cpu":
+            bound, warnings = _bound(memory, settings, frames.size, channels)
+            scale = min(scale, math.sqrt(bound.working_pixels / math.prod(frames.size)))
+        progress("reading", 0.0)
+        stack = read_stack(frames, scale, settings, progress)
+        if bound:
+            give_freed_memory_back()
+            workspace = bound.workspace(math.prod(stack.size))
+        progress("sweeping", 0.0)
+        estimated_from = time.perf_counter()
+        prediction = predict(stack.to(device=device).as_batch(), choice, planes, workspace=workspace, progress=progress)
+        estimated = time.perf_counter()
+        result = _result(stack, choice, planes, source, prediction)
+        sharp = _fused(FramesInMemory(stack), settings, result.depth, silent)
+        if scale < 1:
+            progress("full size", 0.0)
+            full = _fused(frames, settings, result.depth, part_of(renamed(progress, "full size"), 0.0, 0.5))
+            bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
+            result = _at_full_size(result, sharp, full, settings, bring)
+        else:
+            result = replace(result, all_in_focus=sharp.numpy())
+    seconds = {
+        "before_depth": estimated_from - start,
+        "depth": estimated - estimated_from,
+        "after_depth": time.perf_counter() - estimated,
+    }
+    record = {**result.record, **_known_of(settings, measured, warnings), "seconds": seconds}
+    record["summary"] = _summary(result, settings.frame_count)
+    return Estimate(replace(result, record=record), stack)
+
+
+def predict(
+    stack: FocalStack,  # batched
+    method: str | Predict | Method | Choice,
+    planes: DepthGrid,
+    *,
+    workspace: int | None = None,
+    progress: Progress | None = None,
+) -> DepthPrediction:
+    """What a method makes of a batched stack at its own size: the step that `estimate_depth` and every table share.
+
+    `workspace` bounds the bytes that it may use beside its input and output.
+    """
+    with torch.no_grad():
+        return choose_method(method).predict(stack, planes, Options(workspace, progress))
+
+
+def auto_depth_grid(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]:
+    """Planes over the depths that the stack shows (each stack of a batch on its own), and how they were found."""
+    _check_focus(stack, None)
+    with torch.no_grad():
+        scale = min(1.0, PREVIEW_PX / max(stack.size))
+        preview = project_to_dominant_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
+        extend = stack.unit is not None
+        found = [find_range(preview.one_of_batch(i), count, extend=extend) for i in range(len(preview.images))]
+    if not stack.batched:
+        return found[0]
+    near, far = (torch.stack([grid.depths[end] for grid, _ in found]) for end in (0, -1))
+    return DepthGrid.uniform_in_inverse_depth(near, far, count), "the depths in sight of each stack"
+
+
+def _estimate_batch(
+    stack: FocalStack, choice: Choice, planes: DepthGrid | None, memory: int | None, progress: Progress | None
+) -> Estimate:
+    """Stacks of one size, worked on at that size."""
+    planes, source = planes or choice.grid(), "the caller"
+    if planes is None:
+        found, source = auto_depth_grid(stack, choice.plane_count)
+        planes = choice.grid(found) or found
+    prediction = predict(stack, choice, planes, workspace=memory, progress=progress)
+    result = _result(stack, choice, planes, source, prediction)
+    batch = stack.as_batch()
+    sharp = [
+        fuse_frames((image.movedim(0, -1) for image in images), focus, depth)
+        for images, focus, depth in zip(batch.images.detach(), batch.focus_distances, prediction.depth, strict=True)
+    ]
+    return Estimate(replace(result, all_in_focus=torch.stack(sharp).float().cpu().numpy()), stack)
+
+
+def _preview(frames: Frames, settings: FocalStack, device: torch.device, progress: Progress) -> tuple[FocalStack, int]:
+    """A small copy of the stack in one channel, and how many channels the frames have."""
+    progress("looking", 0.0)
+    scale = min(1.0, PREVIEW_PX / max(frames.size))
+    stack = read_stack(frames, scale, settings, part_of(renamed(progress, "looking"), 0.0, 0.8))
+    return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
+
+
+def _calibrate(
+    settings: FocalStack, preview: FocalStack, refine: bool, progress: Progress
+) -> tuple[FocalStack, FocalStack, dict[str, Any]]:
+    """What the frames say of lens and focus, where nobody else does: settings, preview with them, for the record."""
+    if settings.unit is None:
+        factor = measure_blur(preview)
+        lens = settings.camera.resized(factor)
+        changed = replace(preview, camera=preview.camera.resized(factor))
+        return replace(settings, camera=lens), changed, {"blur": {"times_assumed": factor}}
+    ranges = settings.record.focus_ranges
+    if not refine or all(near == far for near, far in ranges):
+        return settings, preview, {}
+    before = settings.focus_distances.tolist()
+    after = refine_focus(preview, [(1 / far, 1 / near) for near, far in ranges], progress=progress)
+    focus = torch.tensor(after, dtype=torch.float64)
+    names = [frame["file"] for frame in settings.record.frames]
+    moved = [{"file": name, "from": a, "to": b} for name, a, b in zip(names, before, after, strict=True)]
+    changed = replace(preview, focus_distances=focus[None])
+    return replace(settings, focus_distances=focus), changed, {"refined": moved}
+
+
+def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int, int]) -> None:
+    """A blur far wider than the picture is a setting in the wrong unit, and would take hours to sweep."""
+    blur_px = float(sweep_coc_px(settings.as_batch(), planes or DepthGrid.around(settings)).abs().max())
+    if blur_px > WIDEST_BLUR * max(size):
+        raise InputError(
+            "{where}by these settings photos of {longer} px have a blur of {value:.0f} px",
+            value=blur_px, where=_place(settings), longer=max(size),
+            remedy="check {focal_length}, {f_number}, {pixel_pitch}, {focus_distances} and {near}",
+        )  # fmt: skip
+
+
+def _place(settings: FocalStack) -> str:
+    return f"{settings.record.made_of}: " if settings.record.made_of else ""
+
+
+def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:
+    """Raises where frames differ in aperture alone: their blur does not tell what is nearer from what is farther."""
+    distances = stack.as_batch().focus_distances
+    alike = (distances == distances[:, :1]).all(-1)
+    if planes is None and bool(alike.any()):
+        raise InputError(
+            "all frames are focused at {value:g} m, so that blur does not tell near from far",
+            field="focus_distances", value=distances[alike][0, 0].item(),
+            remedy="add frames focused elsewhere, or give planes on one side of it",
+        )  # fmt: skip
+
+
+def _bound(
+    memory: int, settings: FocalStack, size: tuple[int, int], channels: int
+) -> tuple[MemoryBound, tuple[str, ...]]:
+    """The bound shared out for these frames; a warning where it cannot be kept."""
+    give_freed_memory_back()
+    bound = MemoryBound(memory, resident_bytes(), size, channels, settings.frame_count, torch.get_num_threads())
+    if memory >= bound.least:
+        return bound, settings.record.warnings
+    warning = Sentence(
+        "a memory bound of {bound:.2g} GB cannot be kept: photos of {width} x {height} px take at least {least:.2g} GB "
+        "({memory})",
+        bound=memory / 1e9, least=bound.least / 1e9, width=size[1], height=size[0],
+    )  # fmt: skip
+    return bound, (*settings.record.warnings, warning)
+
+
+def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
+    """A stack in a line of a table; metres stay empty where there are none."""
+    height, width = result.depth.shape
+    known = result.depth[np.isfinite(result.depth)] if result.unit == "m" else np.empty(0)
+    near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist() if known.size else (None, None, None)
+    size = {"frames": frames, "width": width, "height": height, "unit": result.unit}
+    return size | {"near_m": near, "median_m": median, "far_m": far}
+
+
+def _fused(frames: Frames, settings: FocalStack, depth: Any, progress: Progress) -> Tensor:  # H W C
+    pictures = map(torch.from_numpy, frames.pictures(progress))
+    return fuse_frames(pictures, settings.focus_distances, torch.from_numpy(depth))
+
+
+def _result(
+    stack: FocalStack, choice: Choice, planes: DepthGrid, source: str, prediction: DepthPrediction
+) -> DepthResult:
+    """The prediction as arrays, without a sharp picture yet."""
+    swept = choice.swept(planes)
+    weights = {name: begin for name, begin in shipped_weights().items() if name in choice.method.weights}
+    record = {
+        "focalsweep": {**versions(), "weights": weights},
+        "method": choice.label,
+        "planes": {
+            "count": swept.count,
+            "near": swept.depths[..., 0].tolist(),
+            "far": swept.depths[..., -1].tolist(),
+            "source": source,
+        },
+        "focus_distances": stack.focus_distances.tolist(),
+        "worked_at": {"width": stack.size[1], "height": stack.size[0]},
+    }
+
+    def array(values: Tensor) -> Any:
+        return (values if stack.batched else values[0]).float().cpu().numpy()
+
+    depth = array(prediction.depth)
+    return DepthResult(
+        depth=depth,
+        std=array(prediction.std),
+        confidence=array(prediction.confidence),
+        all_in_focus=depth[..., None],  # until it is fused
+        camera=stack.camera,
+        planes=swept,
+        record=record,
+        projection_distance=None if stack.batched else _projection_distance(stack),
+        principal_point=stack.principal_point,
+    )
+
+
+def _at_full_size(
+    result: DepthResult,
+    sharp_small: Tensor,  # h w C
+    sharp: Tensor,  # H W C
+    settings: FocalStack,
+    progress: Progress,
+) -> DepthResult:
+    """A result of smaller pictures brought to full size along the edges of the full-size picture."""
+    depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
+    full = upsample_guided(depth, std, confidence, sharp_small.clamp_min(0), sharp, progress)
+    return replace(
+        result,
+        depth=full.depth.numpy(),
+        std=full.std.numpy(),
+        confidence=full.confidence.numpy(),
+        all_in_focus=sharp.numpy(),
+        camera=settings.camera,
+        principal_point=settings.principal_point,
+    )
+
+
+def _projection_distance(stack: FocalStack) -> float | None:
+    """The image distance that registered frames share (see focalsweep.results.geometry): the median over them."""
+    if not isinstance(stack.camera, Camera):
+        return None
+    distances = image_distance(stack.focus_distances, stack.camera.focal_length)
+    return (as_setting("magnification", stack.magnification) * distances).detach().median().item()
+
+
+def _known_of(settings: FocalStack, measured: dict[str, Any], warnings: Sequence[str]) -> dict[str, Any]:
+    """Every setting with where it came from, for run.json."""
+    known: dict[str, Any] = {"measured": measured, "warnings": list(warnings)}
+    record = settings.record
+    if record.settings:
+        known["settings"] = record.settings
+    if record.frames:
+        magnification = as_setting("magnification", settings.magnification).expand(settings.frame_count).tolist()
+        from_lens = settings.focus_distances.tolist()
+        known["frames"] = [
+            {**frame, "focus_distance_from_lens": distance, "magnification": by}
+            for frame, distance, by in zip(record.frames, from_lens, magnification, strict=True)
+        ]
+    if record.area:
+        rows, columns = record.area
+        known["area"] = {"rows": [rows.start, rows.stop], "columns": [columns.start, columns.stop]}
+    return known

@@ -1,0 +1,1 @@
+"""Ways from a stack to depth, by name: see `registry`."""

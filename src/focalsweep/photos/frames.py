@@ -1,0 +1,88 @@
+"""The frames of one stack at full size, one at a time: from files, or from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from focalsweep.progress import Progress
+from focalsweep.types import FocalStack
+
+Array = NDArray[np.float32]
+
+
+class Frames(Protocol):
+    """Registered frames, near to far in the order of the settings."""
+
+    @property
+    def settings(self) -> FocalStack:
+        """The stack that they make, with everything but its pixels."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """H, W."""
+
+    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
+        """H W C in linear light, one at a time; each call begins anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class FramesInMemory:
+    """Those of an unbatched stack."""
+
+    stack: FocalStack
+
+    @property
+    def settings(self) -> FocalStack:
+        empty = torch.zeros(self.stack.frame_count, 1, 1, 1)
+        return replace(self.stack, images=empty, principal_point=self._principal_point)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.stack.size
+
+    @property
+    def _principal_point(self) -> tuple[float, float]:
+        height, width = self.stack.size
+        return self.stack.principal_point or (width / 2, height / 2)
+
+    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
+        count = self.stack.frame_count
+        for number, image in enumerate(self.stack.images.detach()):
+            yield np.ascontiguousarray(image.movedim(0, -1).float().cpu().numpy())
+            if progress:
+                progress("reading", (number + 1) / count)
+
+
+def read_stack(
+    frames: Frames, scale: float = 1.0, settings: FocalStack | None = None, progress: Progress | None = None
+) -> FocalStack:
+    """All frames in memory, resampled by `scale`; `settings` stand in place of their own."""
+    settings = settings or frames.settings
+    if isinstance(frames, FramesInMemory) and scale == 1:  # they stay on their device
+        return replace(settings, images=frames.stack.images)
+    images = torch.empty(0)
+    for number, pixels in enumerate(frames.pictures(progress)):  # each into its place: no frame is held twice
+        image = torch.from_numpy(resized(pixels, scale)).movedim(-1, 0)
+        if number == 0:
+            images = torch.empty((settings.frame_count, *image.shape))
+        images[number] = image
+    if scale == 1:
+        return replace(settings, images=images)
+    return replace(settings.with_resized(images, scale))  # checked anew
+
+
+def resized(pixels: Array, scale: float) -> Array:
+    """Resampled by exactly `scale` (below 1: averaged over areas), H W C."""
+    if scale == 1:
+        return pixels
+    image = torch.from_numpy(pixels).movedim(-1, 0)[None]
+    small = torch.nn.functional.interpolate(
+        image, scale_factor=scale, mode="bilinear", antialias=scale < 1, align_corners=False
+    )
+    return np.ascontiguousarray(small[0].movedim(0, -1).numpy())

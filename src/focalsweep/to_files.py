@@ -1,0 +1,83 @@
+"""A stack's photos to a folder of results: what command line, `batch` and page do with the road of `estimate.py`."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from focalsweep.progress import Progress, silent
+
+if TYPE_CHECKING:
+    import torch
+
+    from focalsweep.estimate import Source
+    from focalsweep.results.result import DepthResult
+    from focalsweep.types import DepthGrid, FocalStack
+
+
+@dataclass(frozen=True)
+class Job:
+    """How stacks are to be worked on; every part is checked before the work begins.
+
+    Args:
+        method, planes, refine, memory, device: as `estimate_depth` takes them.
+        exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
+        sheet: write sheet.png as well.
+        settings: of the photos, as `load_stack` takes them.
+    """
+
+    method: str = "sweep"
+    device: torch.device | str = "cpu"
+    planes: DepthGrid | None = None
+    refine: bool = True
+    memory: int | None = None
+    exports: Sequence[str] = ()
+    sheet: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What came of a stack.
+
+    Args:
+        files: that were written.
+        summary: frames, width, height, unit, near_m, median_m, far_m, warnings, seconds.
+        result: what they hold.
+        stack: the frames at the size that it was worked out at.
+    """
+
+    files: list[Path]
+    summary: dict[str, Any]
+    result: DepthResult
+    stack: FocalStack
+
+
+def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress = silent) -> Written:
+    """Work on a stack, write its results, and say what came out."""
+    from focalsweep.estimate import estimate
+    from focalsweep.photos.reading import Photos
+    from focalsweep.results.contact_sheet import contact_sheet
+    from focalsweep.results.writing import write_files
+
+    start = time.perf_counter()
+    settings = {} if isinstance(photos, Photos) else job.settings
+    found = estimate(
+        photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device,
+        progress=progress, **settings,
+    )  # fmt: skip
+    result, stack = found.result, found.stack
+    progress("writing", 0.0)
+    png = contact_sheet(stack, result) if job.sheet else b""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        files = result.save(output, job.exports, progress)
+    if png:
+        files += write_files({output / "sheet.png": lambda file: file.write(png)})
+    notes = [*result.record["warnings"], *(str(warning.message) for warning in raised)]
+    summary = {**result.record["summary"], "warnings": notes, "seconds": round(time.perf_counter() - start, 2)}
+    return Written(files, summary, result, stack)
