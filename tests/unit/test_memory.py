@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import FocalStack, estimate_depth, pipeline
+from focalsweep import FocalStack
+from focalsweep.estimate import predict
 from focalsweep.memory import (
     FOR_A_THREAD,
     LEAST_PIXELS,
@@ -21,6 +22,9 @@ from focalsweep.memory import (
     MemoryBound,
     resident_bytes,
 )
+from focalsweep.methods.sweep import BYTES_A_VOXEL, HALO_PX, SIDES_PX
+from focalsweep.methods.tiled import Tiling
+from focalsweep.model.sweepnet import STRIDE
 from focalsweep.types import DepthGrid
 from tests.demo import demo_stack
 from tests.errors import assert_one_sentence
@@ -41,7 +45,7 @@ WHOLE = """
 import sys
 import torch
 from focalsweep.memory import give_freed_memory_back
-from focalsweep.pipeline import smooth_uncertain
+from focalsweep.methods.sweep import smooth_uncertain
 def peak():
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return int(status["VmHWM"].split()[0]) * 1024
@@ -112,12 +116,19 @@ def test_workspace_is_what_is_left() -> None:
 
 def test_tiles_fit_into_memory() -> None:
     size, planes = (1500, 2000), 64
-    sides = [pipeline._tile_px(size, planes, memory) for memory in (None, 2**34, 2**30, 2**29, 2**28, 1)]
-    assert sides == sorted(sides, reverse=True) and sides[0] == sides[1] == pipeline.NETWORK_TILE_PX
-    assert sides[-1] == min(pipeline.SMALLER_TILES_PX) < sides[3]
-    for memory, side in ((2**30, sides[2]), (2**29, sides[3]), (2**28, sides[4])):
-        height, width = (max(a.stop - a.start for _, a in pipeline._cuts(length, side)) for length in size)
-        assert height * width * planes * pipeline.NETWORK_BYTES <= memory
+    tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes)
+
+    def widest(workspace: int | None) -> tuple[int, int]:
+        """Of a core's side, and of an area's pixels."""
+        tiles = tiling.cut(size, workspace)
+        areas = max(height * width for height, width in (tile.area_size for tile in tiles))
+        return max(tile.core[0].stop - tile.core[0].start for tile in tiles), areas
+
+    bounds = (None, 2**34, 2**30, 2**29, 2**28, 1)
+    sides = [widest(bound)[0] for bound in bounds]
+    assert sides == sorted(sides, reverse=True) and sides[0] == sides[1] and sides[-1] < sides[3]
+    for bound in bounds[2:5]:
+        assert widest(bound)[1] * planes * BYTES_A_VOXEL <= (bound or 0)
 
 
 @pytest.mark.parametrize("method", ["sweep", "argmin"])
@@ -125,17 +136,17 @@ def test_a_tight_bound_gives_the_same_depth(method: str) -> None:
     """A part of the demo stack in several tiles, within the error bars of the same at once."""
     stack = demo_stack().stack.cropped(60, 60, 144, 256)
     planes = DepthGrid.around(stack, 32)
-    free = estimate_depth(stack, method, planes=planes)
-    tight = estimate_depth(stack, method, planes=planes, memory=20 * 2**20)
-    assert not np.array_equal(free.depth, tight.depth) or method == "argmin"
-    assert (np.abs(tight.depth - free.depth) <= np.hypot(tight.std, free.std)).mean() > 0.99
+    free = predict(stack.as_batch(), method, planes)
+    tight = predict(stack.as_batch(), method, planes, workspace=20 * 2**20)
+    assert not torch.equal(free.depth, tight.depth) or method == "argmin"
+    assert ((tight.depth - free.depth).abs() <= torch.hypot(tight.std, free.std)).float().mean() > 0.99
 
 
 def test_progress_moves_within_a_tile() -> None:
     stack = demo_stack().stack
     part = FocalStack(stack.images[..., :160, :160], stack.focus_distances, stack.camera, stack.magnification)
     shares: list[float] = []
-    estimate_depth(part, progress=shares.append)
+    predict(part.as_batch(), "sweep", DepthGrid.around(part, 64), progress=lambda _, share: shares.append(share))
     assert len(shares) > 4 and shares == sorted(shares) and shares[-1] == 1
     assert max(np.diff([0, *shares])) < 0.5
 

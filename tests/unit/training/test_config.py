@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from focalsweep.training.config import TrainingConfig, read_config
-from focalsweep.training.run import build_cost
+from focalsweep.training.ours import build_cost
 from tests.errors import assert_one_sentence, message_of
 
 GOOD = 'network = "sweepnet"\ncost = "reblur"\nsteps = 100\nbatch_size = 4\nlearning_rate = 1e-3\n'

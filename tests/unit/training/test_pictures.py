@@ -21,10 +21,27 @@ from focalsweep.training.objectives import PaperObjective, Reading, SweepObjecti
 from focalsweep.training.pictures import CAPTION_PX, ERROR_PLANES, GAP_PX, in_colour, make_pictures, panels, strip
 from focalsweep.training.run import run_training
 from tests.errors import assert_one_sentence, message_of
-from tests.unit.cli.test_evaluate import CONFIG
 from tests.unit.training.toy import silent
 
 CPU = torch.device("cpu")
+CONFIG = """
+network = "sweepnet"
+cost = "reblur"
+steps = 2
+batch_size = 2
+learning_rate = 1e-3
+image_size = [32, 32]
+planes = 16
+validation_samples = 2
+[network_options]
+volume_width = 8
+context_width = 8
+detail_width = 8
+[data]
+rays = 4
+textures = 4
+solids = 5
+"""
 TURBO = matplotlib.colormaps["turbo"]
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth, load_stack, pipeline
-from focalsweep.cli.photos import DEMO_STACK
-from focalsweep.model.sweepnet import STRIDE
+import focalsweep
+from focalsweep import Camera, DepthGrid, DepthPrediction, FocalStack, Options, estimate_depth
+from focalsweep.estimate import auto_depth_grid
+from focalsweep.model.weights import WEIGHTS
 from tests.demo import demo_stack
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import RIGS, render_plane
@@ -59,8 +60,14 @@ def test_record_tells_how_it_was_made() -> None:
     assert record["planes"]["count"] == 64
     assert record["planes"]["source"] == "the depths in sight"
     assert record["focus_distances"] == pytest.approx(RIGS["dslr"].focus_distances)
-    assert set(record["seconds"]) == {"depth", "all_in_focus"}
-    assert record["versions"]["torch"] == torch.__version__
+    assert set(record["seconds"]) == {"before_depth", "depth", "after_depth"}
+    about = record["focalsweep"]
+    assert (about["version"], about["torch"]) == (focalsweep.__version__, torch.__version__)
+    assert about["weights"] == {"sweepnet": WEIGHTS["sweepnet"].sha256[:12]}
+    assert record["summary"] | {"near_m": 0, "median_m": 0, "far_m": 0} == {
+        "frames": len(RIGS["dslr"].focus_distances), "width": 24, "height": 24, "unit": "m",
+        "near_m": 0, "median_m": 0, "far_m": 0,
+    }  # fmt: skip
 
 
 def test_record_tells_given_planes() -> None:
@@ -69,11 +76,34 @@ def test_record_tells_given_planes() -> None:
 
 
 def test_progress_and_memory_are_passed_on() -> None:
-    shares: list[float] = []
+    told: list[tuple[str, float]] = []
     stack = render_plane("dslr", 1.3, size=24).stack
-    estimate_depth(stack, progress=shares.append)
-    assert shares[-1] == 1.0
-    assert_one_sentence(message_of(lambda: estimate_depth(stack, memory=1000), ValueError), "memory")
+    estimate_depth(stack, progress=lambda stage, share: told.append((stage, share)))
+    assert list(dict.fromkeys(stage for stage, _ in told)) == ["looking", "reading", "sweeping", "network"]
+    assert told[-1] == ("network", 1.0)
+    result = estimate_depth(stack, memory=1000)  # of the whole process: what cannot be kept is told
+    assert_one_sentence(result.record["warnings"][0], "memory bound", "cannot be kept", "24 x 24 px")
+
+
+@pytest.mark.parametrize("memory", [0, -5])
+def test_no_memory_is_refused(memory: int) -> None:
+    stack = render_plane("dslr", 1.3, size=24).stack
+    assert_one_sentence(message_of(lambda: estimate_depth(stack, memory=memory), ValueError), "memory", str(memory))
+
+
+def test_a_function_is_a_method() -> None:
+    def wall(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
+        depth = torch.full(stack.images.shape[:1] + stack.images.shape[-2:], 1.5)
+        return DepthPrediction(depth, 0.1 * depth, torch.ones_like(depth))
+
+    result = estimate_depth(render_plane("dslr", 1.3, size=24).stack, method=wall)
+    assert (result.depth == 1.5).all() and result.record["method"] == "wall"
+
+
+def test_settings_are_for_photos_alone() -> None:
+    stack = render_plane("dslr", 1.3, size=24).stack
+    message = message_of(lambda: estimate_depth(stack, focal_length=0.05), TypeError)
+    assert_one_sentence(message, "FocalStack", "focal_length")
 
 
 def test_unknown_method_is_refused() -> None:
@@ -107,50 +137,6 @@ def test_nothing_keeps_a_graph() -> None:
     assert estimate_depth(learned).depth.shape == (24, 24)
 
 
-def test_network_takes_gray_and_double_and_refuses_other_channels() -> None:
-    images = torch.rand((3, 1, 33, 40), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    camera = Camera(0.05, 2.8, 6e-5)
-    result = estimate_depth(FocalStack(images, [0.8, 1.2, 2.0], camera), "sweep")
-    assert result.depth.shape == (33, 40) and result.depth.dtype == np.float32
-    with pytest.raises(ValueError, match="4 channels"):
-        estimate_depth(FocalStack(images.expand(3, 4, 33, 40), [0.8, 1.2, 2.0], camera), "sweep")
-
-
-def test_tiles_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture in six tiles against the same in one: what differs, and by how much depth jumps between tiles."""
-    stack = load_stack(DEMO_STACK).cropped(3, 5, 281, 371)
-    planes = DepthGrid.around(stack, 32)
-    monkeypatch.setattr(pipeline, "NETWORK_TILE_PX", 1000)
-    whole = estimate_depth(stack, planes=planes)
-    shares: list[float] = []
-    monkeypatch.setattr(pipeline, "NETWORK_TILE_PX", 128)
-    tiled = estimate_depth(stack, planes=planes, progress=shares.append)
-    assert shares == sorted(shares) and {round(6 * share, 6) for share in shares} >= {1, 2, 3, 4, 5, 6}
-    difference = np.abs(tiled.depth - whole.depth) / whole.depth
-    print(f"relative difference of depth: mean {difference.mean():.1e}, largest {difference.max():.1e}")
-    assert 0 < difference.mean() < 1e-3
-    assert np.quantile(difference, 0.999) < 0.02
-    assert difference.max() < 0.15  # where an edge of the picture lets a guess follow one side or the other
-    assert (np.abs(tiled.std - whole.std) / whole.std).mean() < 0.02
-    for axis, length in enumerate(stack.size):
-        jump, usual = (np.abs(np.diff(1 / result.depth, axis=axis)).mean(1 - axis) for result in (tiled, whole))
-        borders = [core.start - 1 for core, _ in pipeline._cuts(length, 128)[1:]]
-        assert borders
-        for border in borders:
-            assert jump[border] < 1.1 * usual[border] + 0.1 * usual.mean(), f"a seam along axis {axis} at {border}"
-
-
-@pytest.mark.parametrize("length", [1, 500, 768, 770, 1023, 1999, 4000])
-def test_cuts_cover_an_axis_in_step_with_the_network(length: int) -> None:
-    cuts = pipeline._cuts(length, pipeline.NETWORK_TILE_PX)
-    assert [pixel for core, _ in cuts for pixel in range(core.start, core.stop)] == list(range(length))
-    for core, area in cuts:
-        assert area.start % STRIDE == 0
-        assert area.start == max(0, core.start - pipeline.NETWORK_HALO_PX)
-        assert area.stop == min(length, core.stop + pipeline.NETWORK_HALO_PX)
-        assert core.stop - core.start <= 1.5 * pipeline.NETWORK_TILE_PX + STRIDE
-
-
 def test_planes_reach_what_lies_beyond_the_focus_distances() -> None:
     nearest = min(RIGS["phone"].focus_distances)
     rendered = render_plane("phone", 0.72 * nearest, size=64)
@@ -164,49 +150,13 @@ def test_each_stack_of_a_batch_has_its_own_planes() -> None:
     stacks = [render_plane("phone", depth, size=48).stack for depth in (0.2, 0.5)]
     images = torch.stack([stack.images for stack in stacks])
     batch = FocalStack(images, stacks[0].focus_distances, stacks[0].camera)
-    together, _ = pipeline.auto_depth_grid(batch)
+    together, _ = auto_depth_grid(batch)
     for i, stack in enumerate(stacks):
-        alone, _ = pipeline.auto_depth_grid(stack)
+        alone, _ = auto_depth_grid(stack)
         assert torch.allclose(together.inverse_depths[i], alone.inverse_depths)
         assert batch.one_of_batch(i).images.equal(stack.images[None])
     assert not torch.allclose(together.inverse_depths[0], together.inverse_depths[1])
     assert estimate_depth(batch).depth.shape == (2, 48, 48)
-
-
-@pytest.mark.parametrize("place", [(0, 0), (75, 100), (149, 199)])
-def test_the_cost_curve_of_a_pixel_is_that_of_the_whole_volume(place: tuple[int, int]) -> None:
-    """Up to the ripple of its cut edges: the same plane is lowest, and the curve has the same shape."""
-    stack = demo_stack().stack.cropped(60, 100, 150, 200)
-    planes = DepthGrid.around(stack, count=16)
-    curve = pipeline.cost_curve(stack, planes, *place)
-    grey = pipeline.project_to_dominant_colour(stack.as_batch())
-    whole = pipeline.cost_volume(grey, planes, pipeline.COST)[0, :, place[0], place[1]]
-    assert curve.shape == (16,) and int(curve.argmin()) == int(whole.argmin())
-    np.testing.assert_allclose(curve, whole, atol=0.05 * float(whole.max() - whole.min()))
-
-
-def test_the_cost_curve_outside_of_the_picture() -> None:
-    stack = demo_stack().stack
-    message = message_of(lambda: pipeline.cost_curve(stack, DepthGrid.around(stack), 288, 0), ValueError)
-    assert_one_sentence(message, "row 288", "384 x 288 px")
-
-
-def test_what_the_network_is_unsure_of_follows_its_surroundings() -> None:
-    images = torch.full((1, 2, 3, 40, 40), 0.3)
-    answer = torch.stack([torch.full((1, 40, 40), 0.5), torch.full((1, 40, 40), 0.004)], 1)
-    answer[:, 0, 10:20, 10:20], answer[:, 0, 30, 30] = 0.9, 0.9
-    answer[:, 1, 10:20, 10:20] = 0.2  # told as a guess, unlike the lone pixel
-    whole = pipeline.smooth_uncertain(images, torch.zeros(1, 8, dtype=torch.long), answer)
-    assert (whole[:, 0, 10:20, 10:20] - 0.5).abs().max() < 0.02
-    assert whole[0, 0, 30, 30] > 0.52  # a voice among its neighbours
-    torch.testing.assert_close(whole[:, 1], answer[:, 1])
-
-
-def test_positions_stay_among_the_planes() -> None:
-    torch.manual_seed(2)
-    answer = torch.stack([2 * torch.rand(1, 24, 24) - 0.5, torch.full((1, 24, 24), 0.01)], 1)
-    whole = pipeline.smooth_uncertain(torch.rand(1, 2, 1, 24, 24), torch.zeros(1, 8, dtype=torch.long), answer)
-    assert whole[:, 0].min() == 0 and whole[:, 0].max() == 1
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

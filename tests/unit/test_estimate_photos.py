@@ -4,17 +4,18 @@ import shutil
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from focalsweep import DepthGrid, DepthResult, FocalStack, estimate_depth
-from focalsweep.from_photos import _inverse_interval, depth_from_photos
-from focalsweep.photos.reading import open_photos
-from focalsweep.photos.values import between, exact
-from focalsweep.sweep import full_size
+from focalsweep import Camera, DepthGrid, DepthResult, FocalStack, RelativeLens, estimate_depth
+from focalsweep.estimate import Source, estimate
+from focalsweep.photos.reading import Photos, _focus_ranges, open_photos
+from focalsweep.photos.values import Value, between, exact
+from focalsweep.sweep import working_size
 from tests.demo import FOLDER, demo_stack
 from tests.errors import assert_one_sentence, message_of
 
@@ -25,6 +26,12 @@ NAMES = [f"frame_{i}.png" for i in range(7)]
 def share_within(first: DepthResult, depth: np.ndarray, std: np.ndarray) -> float:
     """Of the pixels: where two depths differ by no more than their error bars together."""
     return float((np.abs(first.depth - depth) <= np.hypot(first.std, std)).mean())
+
+
+def depth_of(photos: Source, *arguments: Any, **options: Any) -> tuple[DepthResult, FocalStack]:
+    """The result, and the stack that it was worked out on."""
+    found = estimate(photos, *arguments, **options)
+    return found.result, found.stack
 
 
 @cache
@@ -61,7 +68,7 @@ def with_settings(folder: Path, new: Path, changes: dict[str, str]) -> Path:
 
 def test_demo_stack_is_estimated_as_from_memory() -> None:
     stages: list[str] = []
-    result, stack = depth_from_photos(open_photos(FOLDER), stage=lambda name, share: stages.append(name))
+    result, stack = depth_of(open_photos(FOLDER), progress=lambda name, share: stages.append(name))
     expected, true = estimate_depth(demo_stack().stack), demo_stack().depth.numpy()
     assert share_within(expected, result.depth, result.std) > 0.99
     error, other = (np.abs(r.depth - true) / true for r in (result, expected))
@@ -75,14 +82,13 @@ def test_demo_stack_is_estimated_as_from_memory() -> None:
     assert record["frames"][6]["focus_distance"]["source"] == "stack.toml"
     assert record["settings"]["focal_length"]["value"] == 0.05
     assert record["planes"]["source"] == "the depths in sight"
-    assert record["relative"] is False and record["measured"] == {} and record["warnings"] == []
+    assert result.unit == "m" and record["measured"] == {} and record["warnings"] == []
     assert record["area"] == {"rows": [0, 288], "columns": [0, 384]}
 
 
 def test_order_of_the_files_changes_nothing(folder: Path) -> None:
     results = [
-        depth_from_photos(open_photos([folder / NAMES[i] for i in order]))[0]
-        for order in (range(7), (3, 6, 0, 5, 1, 4, 2))
+        depth_of(open_photos([folder / NAMES[i] for i in order]))[0] for order in (range(7), (3, 6, 0, 5, 1, 4, 2))
     ]
     for name in ("depth", "std", "confidence", "all_in_focus"):
         np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
@@ -113,18 +119,17 @@ def test_a_picture_twice_as_fine_has_the_same_depth() -> None:
 
 def test_wide_blur_is_worked_on_smaller_and_comes_back(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """With a limit that the picture passes: worked on at less than half the size, answered at full size."""
-    monkeypatch.setattr(full_size, "LARGEST_BLUR_PX", 12.0)
-    monkeypatch.setattr(full_size, "LEAST_SIDE_PX", 100.0)
+    monkeypatch.setattr(working_size, "LARGEST_BLUR_PX", 12.0)
+    monkeypatch.setattr(working_size, "LEAST_SIDE_PX", 100.0)
     large = window().resized(2)
     result = estimate_depth(large)
     assert result.record["worked_at"]["width"] < 160
     assert result.depth.shape == (288, 320) and result.all_in_focus.shape == (288, 320, 3)
     assert result.camera is large.camera
-    assert "full_size" in result.record["seconds"]
     assert share_within(depth_of_window(), halved(result.depth), halved(result.std)) > 0.97
-    monkeypatch.setattr(full_size, "LARGEST_BLUR_PX", 9.0)
+    monkeypatch.setattr(working_size, "LARGEST_BLUR_PX", 9.0)
     photos = open_photos(folder)
-    result, small = depth_from_photos(photos)
+    result, small = depth_of(photos)
     assert small.size < (144, 160) and result.depth.shape == (144, 160)
     assert result.camera is photos.camera and small.camera.pixel_pitch > photos.camera.pixel_pitch  # type: ignore[operator]
     assert share_within(depth_of_window(), result.depth, result.std) > 0.95
@@ -132,8 +137,8 @@ def test_wide_blur_is_worked_on_smaller_and_comes_back(monkeypatch: pytest.Monke
 
 
 def test_double_precision_and_graphs_come_back_as_plain_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_size, "LARGEST_BLUR_PX", 4.0)
-    monkeypatch.setattr(full_size, "LEAST_SIDE_PX", 20.0)
+    monkeypatch.setattr(working_size, "LARGEST_BLUR_PX", 4.0)
+    monkeypatch.setattr(working_size, "LEAST_SIDE_PX", 20.0)
     part = window().cropped(0, 0, 64, 80)
     learned = FocalStack(part.images.double().requires_grad_(), part.focus_distances, part.camera, part.magnification)
     result = estimate_depth(learned)
@@ -144,10 +149,10 @@ def test_double_precision_and_graphs_come_back_as_plain_arrays(monkeypatch: pyte
 
 def test_given_planes_and_unknown_methods(folder: Path) -> None:
     planes = DepthGrid.uniform_in_inverse_depth(0.5, 0.9, 16)
-    result, _ = depth_from_photos(open_photos(folder), "argmin", planes=planes)
+    result, _ = depth_of(open_photos(folder), "argmin", planes=planes)
     assert result.planes is planes and result.record["planes"]["source"] == "the caller"
     assert result.depth.min() >= 0.5 - 1e-6 and result.depth.max() <= 0.9 + 1e-6
-    message = message_of(lambda: depth_from_photos(open_photos(folder), "magic"), ValueError)
+    message = message_of(lambda: depth_of(open_photos(folder), "magic"), ValueError)
     assert_one_sentence(message, "'magic'", "argmin")
 
 
@@ -160,7 +165,7 @@ def test_ranges_are_refined(folder: Path, tmp_path: Path) -> None:
         for d, k in ((0.427, 1.04), (0.5675, 0.96), (0.8456, 1.04))
     }
     photos = open_photos(with_settings(folder, tmp_path, ranges))
-    result, stack = depth_from_photos(photos, "argmin")
+    result, stack = depth_of(photos, "argmin")
     true = torch.tensor([0.38, 0.427, 0.4873, 0.5675, 0.6791, 0.8456, 1.12], dtype=torch.float64)
     before = (torch.tensor(photos.focus_distances) / true - 1).abs()
     after = (stack.focus_distances / true - 1).abs()
@@ -169,7 +174,7 @@ def test_ranges_are_refined(folder: Path, tmp_path: Path) -> None:
     assert after.max() < 0.012
     moved = {entry["file"] for entry in result.record["measured"]["refined"] if entry["from"] != entry["to"]}
     assert {"frame_1.png", "frame_3.png", "frame_5.png"} == moved
-    _, kept = depth_from_photos(photos, "argmin", refine=False)
+    _, kept = depth_of(photos, "argmin", refine=False)
     assert kept.focus_distances.tolist() == photos.focus_distances
 
 
@@ -181,7 +186,7 @@ def test_frames_of_overlapping_ranges_keep_their_own_distances(folder: Path, tmp
     }
     photos = open_photos(with_settings(folder, tmp_path, ranges))
     assert photos.names[3:5] == ["frame_4.png", "frame_3.png"]
-    result, _ = depth_from_photos(photos)
+    result, _ = depth_of(photos)
     found = {frame["file"]: frame["focus_distance_from_lens"] for frame in result.record["frames"]}
     assert found["frame_3.png"] == pytest.approx(0.5675, rel=0.04)
     assert found["frame_4.png"] == pytest.approx(0.6791, rel=0.04)
@@ -189,24 +194,32 @@ def test_frames_of_overlapping_ranges_keep_their_own_distances(folder: Path, tmp
     assert np.abs(result.all_in_focus - depth_of_window().all_in_focus).mean() < 0.02
 
 
-def test_ranges_never_reach_into_the_lens() -> None:
-    low, high = _inverse_interval(between(0.02, 0.5, "a range"), between(0.02, 0.5, "").value, 0.01)
-    assert (1 / high, 1 / low) == pytest.approx((0.02, 0.5))
-    low, high = _inverse_interval(between(0.02, 0.5, "a range"), 0.06, 0.05)
-    assert 0.05 < 1 / high < 0.06 < 1 / low
-    assert _inverse_interval(exact(0.7, "exact"), 0.65, 0.05) == (1 / 0.65, 1 / 0.65)
-    low, high = _inverse_interval(between(2.0, float("inf"), "to infinity"), 4.0, 0.05)
-    assert (low, high) == (0.0, 0.5)
-    low, high = _inverse_interval(between(0.7, 0.8, "from the sensor"), between(0.7, 0.8, "").value - 0.06, 0.05)
-    assert (1 / high, 1 / low) == pytest.approx((0.64, 0.74))
+@pytest.mark.parametrize(
+    ("value", "distance", "focal_length", "expected"),
+    [
+        (between(0.02, 0.5, "a range"), between(0.02, 0.5, "").value, 0.01, (0.02, 0.5)),
+        (between(0.02, 0.5, "a range"), 0.06, 0.05, (0.051, 0.52154)),  # not into the lens
+        (exact(0.7, "exact"), 0.65, 0.05, (0.65, 0.65)),
+        (between(2.0, float("inf"), "to infinity"), 4.0, 0.05, (2.0, float("inf"))),
+        (between(0.7, 0.8, "from the sensor"), between(0.7, 0.8, "").value - 0.06, 0.05, (0.64, 0.74)),
+    ],
+)
+def test_ranges_never_reach_into_the_lens(
+    folder: Path, value: Value, distance: float, focal_length: float, expected: tuple[float, float]
+) -> None:
+    opened = open_photos(folder)
+    settings = replace(opened.settings, focus_distances=(value,))
+    camera = Camera(focal_length, 2.8, 6e-6)
+    photos: Photos = replace(opened, settings=settings, focus_distances=[distance], camera=camera)
+    assert _focus_ranges(photos)[0] == pytest.approx(expected, rel=1e-3)
 
 
 def test_relative_depth_follows_the_order(folder: Path, tmp_path: Path) -> None:
     """Without any setting but the order: depth rises with the true one, in units of its own."""
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "stack.toml").write_text('[camera]\naligned = true\norder = "near-to-far"\n')
-    result, stack = depth_from_photos(open_photos(tmp_path))
-    assert result.record["relative"] is True
+    result, stack = depth_of(open_photos(tmp_path))
+    assert result.unit is None and isinstance(result.camera, RelativeLens)
     assert result.record["measured"]["blur"]["times_assumed"] > 0
     assert (1 / stack.focus_distances).diff().std() < 1e-9
     left, top, right, bottom = WINDOW
@@ -218,6 +231,6 @@ def test_relative_depth_follows_the_order(folder: Path, tmp_path: Path) -> None:
 
 def test_alignment_that_is_asked_for_leaves_still_frames_alone(folder: Path) -> None:
     photos = replace(open_photos(folder), align="auto")
-    _, alignment = photos.measured()
+    alignment = photos.register().alignment
     assert len(alignment.kept) == 7
     assert alignment.motion_px.max() < 0.5
