@@ -149,7 +149,7 @@ def _estimate_frames(
             workspace = bound.workspace(math.prod(stack.size))
         progress("sweeping", 0.0)
         estimated_from = time.perf_counter()
-        prediction = predict(stack.to(device=device).as_batch(), choice, planes, workspace=workspace, progress=progress)
+        prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
         sharp = _fused(FramesInMemory(stack), settings, result.depth, silent)
@@ -171,19 +171,19 @@ def _estimate_frames(
 
 
 def predict(
-    stack: FocalStack,  # batched
+    stack: FocalStack,
     method: str | Predict | Method | Choice,
     planes: DepthGrid,
     *,
     workspace: int | None = None,
     progress: Progress | None = None,
 ) -> DepthPrediction:
-    """What a method makes of a batched stack at its own size: the step that `estimate_depth` and every table share.
+    """What a method makes of a stack, as a batch, at its own size: the step that users and tables share.
 
     `workspace` bounds the bytes that it may use beside its input and output.
     """
     with torch.no_grad():
-        return choose_method(method).predict(stack, planes, Options(workspace, progress))
+        return choose_method(method).predict(stack.as_batch(), planes, Options(workspace, progress))
 
 
 def auto_depth_grid(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]:
