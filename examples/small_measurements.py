@@ -24,13 +24,13 @@ from focalsweep.estimate import estimate
 from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.volume import plane_position
-from focalsweep.synthesis.culling import solids_in_reach
-from focalsweep.synthesis.generator import GeneratorConfig, draw_camera, draw_scenes, make_source
-from focalsweep.synthesis.scenes import EMPTY
-from focalsweep.synthesis.tracer import depth
 from focalsweep_research.protocols.real import sharpness_agreement
+from focalsweep_research.synthesis.culling import solids_in_reach
+from focalsweep_research.synthesis.generator import GeneratorConfig, draw_camera, draw_scenes, make_source
+from focalsweep_research.synthesis.scenes import EMPTY
+from focalsweep_research.synthesis.tracer import depth
 
-STACKS, SIZE_PX, SEED, FRAMES, SCENES = 8, 128, 5, 5, 64
+STACKS, SIZE_PX, SEED, FRAMES, SCENES = 24, 128, 5, 5, 64
 
 
 def colour() -> None:
