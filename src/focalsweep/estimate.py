@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import InputError, Sentence
-from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_bytes
+from focalsweep.memory import MemoryBound, release_freed_memory, resident_bytes
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
@@ -145,7 +145,7 @@ def _estimate_frames(
         progress("reading", 0.0)
         stack = read_stack(frames, scale, settings, progress)
         if bound:
-            give_freed_memory_back()
+            release_freed_memory()
             workspace = bound.workspace(math.prod(stack.size))
         progress("sweeping", 0.0)
         estimated_from = time.perf_counter()
@@ -278,7 +278,7 @@ def _bound(
     memory: int, settings: FocalStack, size: tuple[int, int], channels: int
 ) -> tuple[MemoryBound, tuple[str, ...]]:
     """The bound shared out for these frames; a warning where it cannot be kept."""
-    give_freed_memory_back()
+    release_freed_memory()
     bound = MemoryBound(memory, resident_bytes(), size, channels, settings.frame_count, torch.get_num_threads())
     if memory >= bound.least:
         return bound, settings.record.warnings

@@ -83,7 +83,7 @@ class TrainingConfig:
             checks.
     """
 
-    network: str = _key(Rule(lambda value: type(value) is str, "a text"))
+    network: str = _key(Rule(lambda value: True, "the name of a network"))
     cost: str = _key(_one_of("paper", "reblur", "none"))
     steps: int = _key(_whole(1))
     batch_size: int = _key(_whole(1))
@@ -107,13 +107,14 @@ class TrainingConfig:
     data: dict[str, Any] = field(default_factory=dict, metadata={"rule": _TABLE})
 
     def __post_init__(self) -> None:
+        networks = known_networks()
+        if self.network not in networks:
+            names = " or ".join(f'"{name}"' for name in networks)
+            raise ValueError(f"network must be {names}, but is {self.network!r}")
         for key in fields(self):
             value, rule = getattr(self, key.name), key.metadata["rule"]
             if not rule.fits(value):
                 raise ValueError(f"{key.name} must be {rule.words}, but is {value!r}")
-        networks = known_networks()
-        if self.network not in networks:
-            raise ValueError(f"network must be {' or '.join(networks)}, but is {self.network!r}")
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps must be fewer than steps ({self.steps}), but is {self.warmup_steps}: "

@@ -105,7 +105,7 @@ def test_an_absent_file(tmp_path: Path) -> None:
     assert_one_sentence(message_of(lambda: read_config(path), FileNotFoundError), str(path), "configs/")
 
 
-CONFIGS = sorted((Path(__file__).parents[3] / "configs").glob("*.toml"))
+CONFIGS = sorted((Path(__file__).parents[4] / "configs").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

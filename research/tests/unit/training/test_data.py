@@ -80,8 +80,9 @@ class Numbered(Items):
         return Item(str(number), stack, torch.full(stack.size, 0.3 + 0.1 * number))
 
 
-def test_another_package_adds_a_dataset_and_no_stack_trains_and_validates() -> None:
-    kinds.register_dataset("numbered", kinds.DatasetKind(lambda folder, device, cache: Numbered()))
+def test_no_stack_trains_and_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered = kinds.DatasetKind(lambda folder, device, cache: Numbered())
+    monkeypatch.setitem(kinds.known_datasets(), "numbered", numbered)
     training, validation = make_sources(config(kind="numbered"), None, Path(), CPU)
     trained, validated = seen(training, 9), seen(validation, 1)
     assert len(trained) == 18 and len(validated) == 2

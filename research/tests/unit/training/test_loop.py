@@ -28,7 +28,7 @@ from focalsweep_research.training.checkpoint import read_checkpoint
 from focalsweep_research.training.loop import channels_last, learning_rate_at, make_optimizer, train, update_average
 from tests.errors import assert_one_sentence, message_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def log_of(folder: Path, kind: str = "loss") -> list[dict[str, Any]]:
