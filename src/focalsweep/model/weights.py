@@ -69,7 +69,8 @@ PAPERNET = "papernet.safetensors.zlib"
 FULLER_DESCRIPTIONS = {
     "42c5fb476ab0": {
         "recipe": "focalsweep train research/configs/paper-defocusnet.toml --data BENCHMARK on one H200, four cycles "
-        "of 6856, 8012, 4716 and 7439 steps, each from the weights before; research/scripts/pack_papernet.py of the last",
+        "of 6856, 8012, 4716 and 7439 steps, each from the weights before; research/scripts/pack_papernet.py of the "
+        "last",
         "attribution": "trained on pictures rendered of Google Scanned Objects by Google Research (CC BY 4.0, Downs et "
         "al., ICRA 2022; meshes simplified, textures resized) and of their textures, lit by Poly Haven's skies (CC0)",
     }
@@ -90,7 +91,7 @@ def load_papernet(device: torch.device | str = "cpu") -> PaperNet:
     if not path.is_file():
         raise FileNotFoundError(
             f'{path} does not exist: method "paper" needs the weights of a run of '
-            'research/configs/paper-defocusnet.toml, packed by python research/scripts/pack_papernet.py; or use method "sweep"'
+            'research/configs/paper-defocusnet.toml, packed by research/scripts/pack_papernet.py; or use method "sweep"'
         )
     return _load_papernet(path, path.stat().st_mtime_ns, torch.device(device))
 
