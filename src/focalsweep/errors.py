@@ -126,7 +126,9 @@ class SettingError(Exception):
         return _again, (type(self), self.sentence, self.field, self.rule, self.value, self.remedy)
 
 
-def _again(kind: type[SettingError], sentence: Sentence, field: str, rule: str, value: Any, remedy: str) -> SettingError:
+def _again(
+    kind: type[SettingError], sentence: Sentence, field: str, rule: str, value: Any, remedy: str
+) -> SettingError:
     return kind(sentence, field=field, rule=rule, value=value, remedy=remedy)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.errors import InputError, Sentence
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName
 from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_bytes
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
@@ -103,7 +103,10 @@ def estimate(
         raise InputError("{memory} must be above 0 bytes, but is {value}", field="memory", value=memory)
     if isinstance(photos, FocalStack):
         if settings:
-            raise TypeError(f"a FocalStack has its settings already: leave out {min(settings)}")
+            raise InputTypeError(
+                "a FocalStack has its settings already: leave out {name}",
+                name=SettingName(min(settings)), field=min(settings), value=settings[min(settings)],
+            )  # fmt: skip
         if photos.batched:
             return _estimate_batch(photos.to(device), choice, planes, memory, progress)
         frames: Frames = FramesInMemory(photos)
@@ -251,10 +254,11 @@ def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int,
     """A blur far wider than the picture is a setting in the wrong unit, and would take hours to sweep."""
     blur_px = float(sweep_coc_px(settings.as_batch(), planes or DepthGrid.around(settings)).abs().max())
     if blur_px > WIDEST_BLUR * max(size):
+        check = "check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}"
         raise InputError(
             "{where}by these settings photos of {longer} px have a blur of {value:.0f} px",
             value=blur_px, where=_place(settings), longer=max(size),
-            remedy="check {focal_length}, {f_number}, {pixel_pitch}, {focus_distances} and {near}",
+            remedy=f"{check}, and {{near}}" if planes else check,
         )  # fmt: skip
 
 
@@ -270,7 +274,7 @@ def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:
         raise InputError(
             "all frames are focused at {value:g} m, so that blur does not tell near from far",
             field="focus_distances", value=distances[alike][0, 0].item(),
-            remedy="add frames focused elsewhere, or give planes on one side of it",
+            remedy="add frames focused elsewhere, or give {planes} on one side of it",
         )  # fmt: skip
 
 
@@ -283,8 +287,7 @@ def _bound(
     if memory >= bound.least:
         return bound, settings.record.warnings
     warning = Sentence(
-        "a memory bound of {bound:.2g} GB cannot be kept: photos of {width} x {height} px take at least {least:.2g} GB "
-        "({memory})",
+        "{memory} of {bound:.2g} GB cannot be kept: photos of {width} x {height} px take at least {least:.2g} GB",
         bound=memory / 1e9, least=bound.least / 1e9, width=size[1], height=size[0],
     )  # fmt: skip
     return bound, (*settings.record.warnings, warning)

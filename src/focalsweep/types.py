@@ -466,7 +466,9 @@ def _check_range(near: Setting, far: Setting, count: int) -> tuple[Tensor, Tenso
     beyond = far > near
     require(beyond, far.expand(beyond.shape), "far", "lie beyond {near}", " m", "stack")
     if count < 2:
-        raise InputError("a sweep needs {rule}, but {count} is {value}", field="count", rule="at least 2 planes", value=count)
+        raise InputError(
+            "a sweep needs {rule}, but {count} is {value}", field="count", rule="at least 2 planes", value=count
+        )
     return near, far
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName
 
-
 LIGHT = "linear light in [0, 1]"
 
 

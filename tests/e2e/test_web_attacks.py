@@ -166,7 +166,7 @@ def test_refused_with_a_sentence(browser: Client, server: Server, attack: str) -
 )
 def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: bytes, tmp_path: Path) -> None:
     """Whether refused when given or when worked on is the reader's business: the same sentences as elsewhere."""
-    from focalsweep.web.jobs import Job
+    from focalsweep.web.jobs import TaskProcess
     from focalsweep.web.limits import Limits
     from focalsweep.web.tasks import estimate
 
@@ -176,7 +176,7 @@ def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: byte
     folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    job = Job(estimate, folder, tmp_path / "out", {}, True, Limits(), "cpu", seconds=60)
+    job = TaskProcess(estimate, folder, tmp_path / "out", {}, True, Limits(), "cpu", seconds=60)
     with pytest.raises(ValueError, match=r"a\.png"):
         job.wait()
     assert not (tmp_path / "out").exists()

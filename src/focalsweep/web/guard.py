@@ -29,7 +29,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
 }
-Refusal = tuple[int, str]
+Rejection = tuple[int, str]
 
 
 class Guard:
@@ -60,9 +60,9 @@ class Guard:
             await send({"type": "websocket.close"})
             return
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._stranger(headers) or self._wrong_place(scope) or self._too_much(scope, headers)
-        if refusal:
-            await _answer(send, *refusal)
+        rejection = self._stranger(headers) or self._wrong_place(scope) or self._too_much(scope, headers)
+        if rejection:
+            await _answer(send, *rejection)
             return
         announced = int(headers.get(b"content-length", "0"))
         left = announced
@@ -86,7 +86,7 @@ class Guard:
         finally:
             self._arriving -= announced
 
-    def _stranger(self, headers: dict[bytes, str]) -> Refusal | None:
+    def _stranger(self, headers: dict[bytes, str]) -> Rejection | None:
         """Another page in the visitor's browser, which may send but not read: browsers say where a request is from."""
         host = headers.get(b"host", "")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
@@ -99,10 +99,10 @@ class Guard:
             return 403, "this page answers to itself only, not to other pages"
         return None
 
-    def _wrong_place(self, scope: Any) -> Refusal | None:
+    def _wrong_place(self, scope: Any) -> Rejection | None:
         return None if ROUTES.fullmatch(scope["path"]) else (404, "there is nothing here")
 
-    def _too_much(self, scope: Any, headers: dict[bytes, str]) -> Refusal | None:
+    def _too_much(self, scope: Any, headers: dict[bytes, str]) -> Rejection | None:
         length = headers.get(b"content-length", "0")
         if b"transfer-encoding" in headers or not length.isdecimal():
             return 411, "say first how many bytes come"
