@@ -15,10 +15,10 @@ import torch
 from focalsweep import FocalStack
 from focalsweep.estimate import predict
 from focalsweep.memory import (
-    FOR_A_THREAD,
+    BYTES_A_THREAD,
     LEAST_PIXELS,
     LEAST_WORKSPACE,
-    WHOLE_A_PIXEL,
+    SMOOTHING_BYTES_A_PIXEL,
     MemoryBound,
     resident_bytes,
 )
@@ -44,12 +44,12 @@ finally:
 WHOLE = """
 import sys
 import torch
-from focalsweep.memory import give_freed_memory_back
+from focalsweep.memory import release_freed_memory
 from focalsweep.methods.sweep import smooth_uncertain
 def peak():
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return int(status["VmHWM"].split()[0]) * 1024
-give_freed_memory_back()
+release_freed_memory()
 torch.set_num_threads(1)
 rows, frames = int(sys.argv[1]), torch.zeros(1, 8, dtype=torch.long)
 with torch.no_grad():
@@ -63,12 +63,12 @@ print(peak() - before)
 GROWN = """
 import json
 import numpy as np
-from focalsweep.memory import give_freed_memory_back, resident_bytes
+from focalsweep.memory import release_freed_memory, resident_bytes
 before = resident_bytes()
 held = np.ones(100 * 2**20, np.uint8)
 size, grown = held.nbytes, resident_bytes() - before
 del held
-give_freed_memory_back()
+release_freed_memory()
 print(json.dumps([size, grown, resident_bytes() - before]))
 """
 TWELVE_MEGAPIXELS = MemoryBound(2**31, 350 * 2**20, (3000, 4000), 3, 10)
@@ -103,7 +103,7 @@ def test_least_grows_with_the_picture() -> None:
 
 def test_threads_take_their_share() -> None:
     more = replace(TWELVE_MEGAPIXELS, threads=3)
-    assert TWELVE_MEGAPIXELS.workspace(10**6) - more.workspace(10**6) == pytest.approx(2 * FOR_A_THREAD, rel=0.05)
+    assert TWELVE_MEGAPIXELS.workspace(10**6) - more.workspace(10**6) == pytest.approx(2 * BYTES_A_THREAD, rel=0.05)
     small = replace(TWELVE_MEGAPIXELS, size=(300, 400))
     assert replace(small, threads=3).least > small.least
 
@@ -205,11 +205,11 @@ def test_a_bound_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
 @LINUX
 def test_making_depth_whole_takes_what_is_counted_for_it() -> None:
     run = subprocess.run([sys.executable, "-c", WHOLE, "3000"], capture_output=True, text=True, check=True)
-    assert 0.7 * WHOLE_A_PIXEL < int(run.stdout) / 3e6 < 1.05 * WHOLE_A_PIXEL
+    assert 0.7 * SMOOTHING_BYTES_A_PIXEL < int(run.stdout) / 3e6 < 1.05 * SMOOTHING_BYTES_A_PIXEL
 
 
 def test_frames_shrink_before_making_depth_whole_breaks_the_bound() -> None:
     grey = MemoryBound(8 * 10**9, 350 * 2**20, (1000, 2000), 1, 10)
     beside = 100 * 2**20 + grey.base
     assert grey.working_pixels > LEAST_PIXELS
-    assert grey.working_pixels * (4 * (10 + 2) + WHOLE_A_PIXEL) + beside < grey.total
+    assert grey.working_pixels * (4 * (10 + 2) + SMOOTHING_BYTES_A_PIXEL) + beside < grey.total

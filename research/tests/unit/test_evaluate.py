@@ -14,23 +14,23 @@ from typing import Any
 import pytest
 import tifffile
 import torch
+from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
+from research.tests.unit.training.toy import silent
 
 from focalsweep import DepthGrid
 from focalsweep.cli import main as command_line
 from focalsweep.methods.paper import planes_over
-from focalsweep.synthesis.generator import GeneratorConfig
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.config import TrainingConfig
-from focalsweep.training.run import run_training
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import FIXED_PLANES, method_of
 from focalsweep_research.protocols.reading_method import Method
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
 from focalsweep_research.protocols.training_runs import methods_of_runs, name_of
+from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.config import TrainingConfig
+from focalsweep_research.training.run import run_training
 from tests.errors import assert_one_sentence
 from tests.rendering import render_plane
-from tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
-from tests.unit.training.toy import silent
 
 CONFIG = """
 network = "sweepnet"
