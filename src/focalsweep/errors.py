@@ -44,7 +44,7 @@ class Sentence(str):
             if name is None:
                 continue
             if name not in values:
-                parts.append(SettingName(name))
+                parts.append(SettingName(f"{name}:{form}" if form else name))
                 continue
             value = _FORMATTER.convert_field(values[name], conversion)  # type: ignore[arg-type]
             if isinstance(value, Sentence):

@@ -16,7 +16,9 @@ import psutil
 FLOAT32_BYTES = 4  # bytes of a float32
 FULL_SIZE_PICTURES = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
 UPSAMPLING_MAPS = 20  # at the working size, while depth is brought to full size
-SMOOTHING_BYTES_A_PIXEL = 90  # bytes at the working size while depth is smoothed, beside the frames and the network's answer
+SMOOTHING_BYTES_A_PIXEL = (
+    90  # bytes at the working size while depth is smoothed, beside the frames and the network's answer
+)
 LOADED_LATER_BYTES = 100 * 2**20  # bytes: the network, matplotlib
 # Bytes: buffers of the convolutions and blocks of the allocator. Measured with two threads; more than eight do not
 # count, because the tiles of a bounded run do not keep so many busy.

@@ -55,7 +55,8 @@ def require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", ax
         where = f"stack {bad[0]}, " + where
     raise InputError(
         "{name} must {rule}: {where}{value:g}{unit}",
-        name=SettingName(name), where=where, unit=unit, field=name, rule=Sentence(rule), value=values.detach()[bad].item(),
+        name=SettingName(name), where=where, unit=unit,
+        field=name, rule=Sentence(rule), value=values.detach()[bad].item(),
     )  # fmt: skip
 
 

@@ -161,7 +161,8 @@ def _merged(name: str, frames: Sequence[FrameSettings], given: Any, notes: list[
         raise InputError(
             "{what} changed between frames: {low_file} has {low:.4g}{unit}, {high_file} has {high:.4g}{unit}",
             field=name, rule="the same in all photos", value=(low.value, high.value),
-            what=what, unit=unit, low_file=low_file, high_file=high_file, low=low.value * scale, high=high.value * scale,
+            what=what, unit=unit, low_file=low_file, high_file=high_file,
+            low=low.value * scale, high=high.value * scale,
             remedy="take photos of one setting, or give {setting}", setting=SettingName(name),
         )  # fmt: skip
     return found[0][1]
