@@ -20,7 +20,14 @@ from focalsweep.photos.frames import read_stack
 from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.pictures import Picture
-from focalsweep.photos.settings import ARGUMENTS, SETTING_NOUNS, StackSettings, overrides_from_toml, stack_settings
+from focalsweep.photos.settings import (
+    ARGUMENTS,
+    CAMERA_FIELDS,
+    SETTING_NOUNS,
+    StackSettings,
+    overrides_from_toml,
+    stack_settings,
+)
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.photos.values import setting_to_json
@@ -410,12 +417,14 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
 
 @contextmanager
 def _naming(photos: Photos) -> Iterator[None]:
-    """Errors about a frame by its number get the folder and the names of the files."""
+    """Errors get the folder, and who says so; those about a frame by its number the names of the files."""
     try:
         yield
     except (ValueError, TypeError) as error:
         hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
-        raise located(error, f"{photos.folder}: ", hint) from None
+        known = getattr(photos.settings, error.field) if getattr(error, "field", "") in CAMERA_FIELDS else None
+        source = f" ({known.source})" if known and known.source != "given" else ""
+        raise located(error, f"{photos.folder}{source}: ", hint) from None
 
 
 def _renumbered(alignment: Alignment) -> Alignment:
