@@ -87,7 +87,7 @@ def test_photos_without_metadata_whose_settings_are_typed_in(server: Server) -> 
         assert page.locator("#fs-settings").inner_text().count("missing: type it in") == 6
         screenshot(page, "missing_light_1280")
         page.click("#fs-run")
-        text_of(page, "#fs-status", "the photos: .* unknown, the metadata does not say: give --focal-length-mm")
+        text_of(page, "#fs-status", "the photos: .* unknown, the metadata does not say: give Focal length")
         for name, value in (("focal_length", "38"), ("f_number", "2.8"), ("pixel_pitch", "46.4")):
             page.locator(f"#fs-{name} :is(input, textarea)").fill(value)
             page.keyboard.press("Tab")
@@ -118,7 +118,7 @@ def test_bad_uploads_are_sentences(server: Server, tmp_path: Path) -> None:
         assert told.startswith("0.jpg is one picture only: a focal stack needs at least 2")
         page.locator("#fs-drop input[type=file]").set_input_files(sorted(photos.iterdir()))
         page.wait_for_selector("#fs-run:visible")
-        page.get_by_label("Depth without a unit").check()
+        page.get_by_label("Relative depth").check()
         page.click("#fs-run")
         told = text_of(page, "#fs-status", "3.jpg")
         assert "truncated" in told and str(server.temporary) not in told
