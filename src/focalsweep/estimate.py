@@ -254,11 +254,11 @@ def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int,
     """A blur far wider than the picture is a setting in the wrong unit, and would take hours to sweep."""
     blur_px = float(sweep_coc_px(settings.as_batch(), planes or DepthGrid.around(settings)).abs().max())
     if blur_px > WIDEST_BLUR * max(size):
-        check = "check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}"
         raise InputError(
             "{where}by these settings photos of {longer} px have a blur of {value:.0f} px",
             value=blur_px, where=_place(settings), longer=max(size),
-            remedy=f"{check}, and {{near}}" if planes else check,
+            remedy="check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}{near_too}",
+            near_too=Sentence(", and {near}") if planes else "",
         )  # fmt: skip
 
 
