@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName, joined, located
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingError, SettingName, joined, located
 from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
 from focalsweep.photos.frames import read_stack
@@ -422,7 +422,8 @@ def _naming(photos: Photos) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
-        known = getattr(photos.settings, error.field) if getattr(error, "field", "") in CAMERA_FIELDS else None
+        field = error.field if isinstance(error, SettingError) else ""
+        known = getattr(photos.settings, field) if field in CAMERA_FIELDS else None
         source = f" ({known.source})" if known and known.source != "given" else ""
         raise located(error, f"{photos.folder}{source}: ", hint) from None
 
