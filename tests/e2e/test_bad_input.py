@@ -1,4 +1,4 @@
-"""Bad input (DESIGN.md section 9): exit status 2, one sentence with what, where and a remedy, nothing written."""
+"""Bad input: exit status 2, one sentence with what, where and a remedy, nothing written."""
 
 import errno
 import os

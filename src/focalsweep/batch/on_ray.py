@@ -90,7 +90,7 @@ def rows_from_ray(
         settings = (scans, results, job, words or {})
         # Those that come to nothing may only have shared a worker with one that kills it: they go again, each alone.
         for at_a_time in (STACKS_A_WORKER, 1):
-            for row in _work(ray, list(left), settings, needs, count, at_a_time) if left else ():
+            for row in _rows_of_pool(ray, list(left), settings, needs, count, at_a_time) if left else ():
                 left.pop(row["stack"], None)
                 yield row
         for name in left:
@@ -103,7 +103,7 @@ def rows_from_ray(
         ray.shutdown()
 
 
-def _work(
+def _rows_of_pool(
     ray: Any, names: list[str], settings: tuple[Any, ...], needs: dict[str, float], count: int, at_a_time: int
 ) -> Iterator[Row]:
     """The rows of the stacks that could be worked on; there is none for a stack whose workers were lost."""

@@ -63,7 +63,7 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            say_error(_misuse(error))
+            say_error(_usage_sentence(error))
         status = 2
     except typer.Abort:
         status = 130
@@ -73,7 +73,7 @@ def main() -> None:
     sys.exit(status or 0)
 
 
-def _misuse(error: Any) -> str:
+def _usage_sentence(error: Any) -> str:
     """What click says of a wrong option, in one sentence that ends with where to read more."""
     message = error.format_message().strip().rstrip(".").replace(". ", ", ")
     command = error.ctx.command_path if error.ctx else "focalsweep"

@@ -32,7 +32,7 @@ STILL_GAIN = 0.003  # exposure closer than this is left alone
 NOTED_GAIN = 0.02  # exposure drift beyond this gets a note
 PARALLAX_SHARE = 0.002  # of the longer side: what is left over after alignment, beyond this, gets a note
 SMALL_AREA = 0.7  # share of the picture: less than this in common gets a note
-TAILS = 3  # a frame tries the ends of this many chains
+CHAINS_TRIED = 3  # a frame tries the ends of this many chains
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def measure_alignment(
     if reference is not None and not 0 <= reference < len(frames):
         raise ValueError(f"reference must be a frame from 0 to {len(frames) - 1}, but is {reference}")
     if mode == "none":
-        return _as_they_are(frames, reference)
+        return _unmoved(frames, reference)
     size, links, exposures = _measure(frames, names)
     kept, notes = _choose(links, names)
     reference, note = _choose_reference(kept, reference, names)
@@ -156,7 +156,7 @@ def measure_alignment(
         area=area,
         motion_px=motion,
         residual_px=residual,
-        notes=(*notes, *_remarks(kept, names, gains, residual, area, size)),
+        notes=(*notes, *_notes_on(kept, names, gains, residual, area, size)),
     )
 
 
@@ -184,7 +184,7 @@ def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, 
         del frame
         lengths = [sum(link.chain == chain for link in links) for chain in range(len(tails))]
         likely = sorted(range(len(tails)), key=lambda chain: (lengths[chain], tails[chain][0]), reverse=True)
-        for chain in likely[:TAILS]:
+        for chain in likely[:CHAINS_TRIED]:
             last, other = tails[chain]
             found = register(other, pyramid)
             if found.plausible:
@@ -232,7 +232,7 @@ def _choose_reference(kept: list[int], reference: int | None, names: Sequence[st
     return middle, [f"{names[reference]} was left out, so the frames are laid onto {names[middle]}"]
 
 
-def _remarks(
+def _notes_on(
     kept: list[int],
     names: Sequence[str],
     gains: NDArray[np.float64],
@@ -257,7 +257,7 @@ def _remarks(
     return notes
 
 
-def _as_they_are(frames: Sequence[Array], reference: int | None) -> Alignment:
+def _unmoved(frames: Sequence[Array], reference: int | None) -> Alignment:
     count = len(frames)
     height, width = frames[0].shape[:2]
     return Alignment(

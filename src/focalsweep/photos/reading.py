@@ -124,7 +124,7 @@ class RegisteredPhotos:
         """The stack that they make, with everything but its pixels."""
         photos, (rows, columns) = self.photos, self.alignment.area
         height, width = self.photo_size
-        with _naming(photos):
+        with _located_errors(photos):
             return FocalStack(
                 images=torch.zeros(len(photos.frames), 1, 1, 1),
                 focus_distances=torch.tensor(photos.focus_distances, dtype=torch.float64),
@@ -341,7 +341,7 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
         camera=Camera(0.05, 2.8, 6e-6),
         magnification=[magnification[i] for i in order],
     )
-    with _naming(photos):
+    with _located_errors(photos):
         camera = Camera(focal_length.value, f_number.value, pixel_pitch.value)
         _check_plausible(f_number.value, pixel_pitch.value)
         if settings.focus_reference == "sensor":
@@ -416,7 +416,7 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
 
 
 @contextmanager
-def _naming(photos: Photos) -> Iterator[None]:
+def _located_errors(photos: Photos) -> Iterator[None]:
     """Errors get the folder, and who says so; those about a frame by its number the names of the files."""
     try:
         yield

@@ -103,7 +103,7 @@ def test_what_is_no_bad_input_is_tried_again_and_told_with_its_kind(
     assert (row["message"], len(calls)) == ("RuntimeError: CUDA out of memory", 3)
 
 
-def test_patience_has_an_end_and_exceptions_to_it() -> None:
+def test_retries_have_an_end_and_exceptions() -> None:
     def fail() -> None:
         calls.append(1)
         raise ValueError("no")
