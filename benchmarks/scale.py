@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from loopback import write_stacks
 
-from focalsweep.batch.on_ray import IN_HAND
+from focalsweep.batch.on_ray import STACKS_A_WORKER
 from focalsweep.photos.reading import open_photos
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.to_files import Job, estimate_to_files
@@ -123,7 +123,7 @@ def play(
     """
     random = np.random.default_rng(0)
     workers = MACHINES * CORES
-    shelf, held = STACKS - IN_HAND * workers, [IN_HAND] * workers
+    shelf, held = STACKS - STACKS_A_WORKER * workers, [STACKS_A_WORKER] * workers
     losses = [random.exponential(hours_between_losses * 3600) for _ in range(MACHINES)]
     hit = [0.0] * workers  # the last loss of its machine that a worker has felt
     events = [(0.0, worker) for worker in range(workers)]

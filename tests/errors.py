@@ -4,16 +4,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from focalsweep import InputError
+from focalsweep.errors import InputError, InputFileExistsError, InputTypeError
+
+OURS = {ValueError: InputError, TypeError: InputTypeError, FileExistsError: InputFileExistsError}
+"""Errors that say the settings in each entrance's words, by what callers catch."""
 
 
 def message_of(call: Callable[[], Any], error: type[Exception]) -> str:
-    """The message of exactly the error that `call` raises; an `InputError` is the ValueError of our own sentences."""
+    """The message of exactly the error that `call` raises, or of our own error of that very kind."""
     try:
         call()
     except Exception as raised:
-        kind = ValueError if type(raised) is InputError else type(raised)
-        assert kind is error, f"{type(raised).__name__} instead of {error.__name__}: {raised}"
+        assert type(raised) in (error, OURS.get(error)), (
+            f"{type(raised).__name__} instead of {error.__name__}: {raised}"
+        )
         return str(raised)
     raise AssertionError(f"no {error.__name__} was raised")
 

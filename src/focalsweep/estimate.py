@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.errors import InputError, Sentence
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName
 from focalsweep.memory import LEAST_WORKSPACE, MemoryBound, release_freed_memory, resident_bytes
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
@@ -104,7 +104,10 @@ def estimate(
         raise InputError("{memory} must be above 0 bytes, but is {value}", field="memory", value=memory)
     if isinstance(photos, FocalStack):
         if settings:
-            raise TypeError(f"a FocalStack has its settings already: leave out {min(settings)}")
+            raise InputTypeError(
+                "a FocalStack has its settings already: leave out {name}",
+                name=SettingName(min(settings)), field=min(settings), value=settings[min(settings)],
+            )  # fmt: skip
         if photos.batched:
             return _estimate_batch(photos.to(device), choice, planes, memory, progress)
         frames: Frames = FramesInMemory(photos)
@@ -257,7 +260,8 @@ def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int,
         raise InputError(
             "{where}by these settings photos of {longer} px have a blur of {value:.0f} px",
             value=blur_px, where=_place(settings), longer=max(size),
-            remedy="check {focal_length}, {f_number}, {pixel_pitch}, {focus_distances} and {near}",
+            remedy="check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}{near_too}",
+            near_too=Sentence(", and {near}") if planes else "",
         )  # fmt: skip
 
 
@@ -273,7 +277,7 @@ def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:
         raise InputError(
             "all frames are focused at {value:g} m, so that blur does not tell near from far",
             field="focus_distances", value=distances[alike][0, 0].item(),
-            remedy="add frames focused elsewhere, or give planes on one side of it",
+            remedy="add frames focused elsewhere, or give {planes} on one side of it",
         )  # fmt: skip
 
 
@@ -286,8 +290,7 @@ def _bound(
     if memory >= bound.least:
         return bound, settings.record.warnings
     warning = Sentence(
-        "a memory bound of {bound:.2g} GB cannot be kept: photos of {width} x {height} px take at least {least:.2g} GB "
-        "({memory})",
+        "{memory} of {bound:.2g} GB cannot be kept: photos of {width} x {height} px take at least {least:.2g} GB",
         bound=memory / 1e9, least=bound.least / 1e9, width=size[1], height=size[0],
     )  # fmt: skip
     return bound, (*settings.record.warnings, warning)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focalsweep.errors import note_of
 from focalsweep.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -78,6 +79,6 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
         files = result.save(output, job.exports, progress)
     if png:
         files += write_files({output / "sheet.png": lambda file: file.write(png)})
-    notes = [*result.record["warnings"], *(str(warning.message) for warning in raised)]
+    notes = [*result.record["warnings"], *(note_of(warning.message) for warning in raised)]
     summary = {**result.record["summary"], "warnings": notes, "seconds": round(time.perf_counter() - start, 2)}
     return Written(files, summary, result, stack)

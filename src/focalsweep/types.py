@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from focalsweep.errors import InputError, InputTypeError, SettingName
 from focalsweep.validation import as_images, as_setting, check_shape, require
 
 Setting = float | Tensor
@@ -53,7 +54,11 @@ class Camera:
             require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit, "entry")
             most, mistaken = LARGEST[name]
             if bool((value > most).any()):
-                raise ValueError(f"{name} of {value.max().item():g}{unit} is beyond any camera ({mistaken}?)")
+                raise InputError(
+                    "{name} is {value:g}{unit}, beyond any camera ({mistaken}?)",
+                    name=SettingName(name), unit=unit, mistaken=mistaken,
+                    field=name, rule=f"at most {most:g}{unit}", value=value.max().item(),
+                )  # fmt: skip
             plain = value.ndim == 0 and not value.requires_grad
             object.__setattr__(self, name, value.item() if plain else value)
 
@@ -147,7 +152,10 @@ def _expand(name: str, value: Tensor, shape: tuple[int, int], batched: bool, one
         return value.expand(shape)
     except RuntimeError:
         wanted = f"a number, or B={shape[0]}, or B F={shape}" if batched else f"a number, or F={shape[1]}"
-        raise ValueError(f"{name} has the shape {tuple(value.shape)}; it must be {wanted} values") from None
+        raise InputError(
+            "{name} has the shape {value}; it must be {rule} values",
+            name=SettingName(name), field=name, rule=wanted, value=tuple(value.shape),
+        ) from None  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,18 +194,25 @@ class FocalStack:
 
     def __post_init__(self) -> None:
         if not isinstance(self.camera, Camera | RelativeLens):
-            raise TypeError(f"camera must be a focalsweep.Camera or a focalsweep.RelativeLens, but is {self.camera!r}")
+            raise InputTypeError(
+                "{camera} must be {rule}, but is {value!r}",
+                field="camera", rule="a focalsweep.Camera or RelativeLens", value=self.camera,
+            )  # fmt: skip
         images = as_images(self.images)
         batched = images.ndim == 5
         shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
         if shape[1] < 2:
-            raise ValueError(f"a focal stack needs at least 2 frames, but has {shape[1]}: add photos focused elsewhere")
+            raise InputError(
+                "a focal stack needs {rule}, but has {value}",
+                field="images", rule="at least 2 frames", value=shape[1], remedy="add photos focused elsewhere",
+            )  # fmt: skip
         distances = as_setting("focus_distances", self.focus_distances)
         if distances.ndim == 0 or distances.shape[-1] != shape[1]:
-            raise ValueError(
-                f"focus_distances must have one value for each of the {shape[1]} frames, "
-                f"but its shape is {tuple(distances.shape)}"
-            )
+            raise InputError(
+                "{focus_distances} must have {rule}, but its shape is {value}",
+                field="focus_distances", rule=f"one value for each of the {shape[1]} frames",
+                value=tuple(distances.shape),
+            )  # fmt: skip
         magnification = as_setting("magnification", self.magnification)
         require(torch.isfinite(magnification) & (magnification > 0), magnification, "magnification", "be positive")
         full = _expand("focus_distances", distances, shape, batched, one_each="frame")
@@ -226,7 +241,10 @@ class FocalStack:
     def metric_camera(self) -> Camera:
         """The camera, for what needs its focal length or its pixels' size; a stack without a unit has none."""
         if not isinstance(self.camera, Camera):
-            raise ValueError("this needs metres, and the stack has no unit: give its camera and focus distances")
+            raise InputError(
+                "this needs metres, and the stack has no unit",
+                field="camera", rule="a Camera", value=self.camera, remedy="give its camera and {focus_distances}",
+            )  # fmt: skip
         return self.camera
 
     @property
@@ -336,10 +354,12 @@ def _check_beyond_focal_length(distances: Tensor, camera: Lens) -> None:
     if len(inside) == 0:
         return
     stack, frame = (int(i) for i in inside[0])
-    raise ValueError(
-        f"focus_distances must exceed the focal length: frame {frame} has {distances[stack, frame].item():.3f} m, "
-        f"focal length {focal_length[stack, frame].item():.3f} m (millimetres given as metres?)"
-    )
+    raise InputError(
+        "{focus_distances} must {rule}: frame {frame} has {value:.3f} m, focal length {focal:.3f} m "
+        "(millimetres given as metres?)",
+        field="focus_distances", rule="exceed the focal length", value=distances[stack, frame].item(),
+        frame=frame, focal=focal_length[stack, frame].item(),
+    )  # fmt: skip
 
 
 def _check_frames_differ(distances: Tensor, camera: Lens) -> None:
@@ -350,9 +370,11 @@ def _check_frames_differ(distances: Tensor, camera: Lens) -> None:
         same &= (apertures == apertures[:, :1]).all(-1)
     if bool(same.any()):
         distance = distances[int(same.nonzero()[0]), 0].item()
-        raise ValueError(
-            f"all focus_distances are equal ({distance:g} m): depth needs frames focused at different distances"
-        )
+        raise InputError(
+            "all {focus_distances} are equal ({value:g} m)",
+            field="focus_distances", rule="different", value=distance,
+            remedy="depth needs frames focused at different distances",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,9 +386,10 @@ class DepthGrid:
     def __post_init__(self) -> None:
         planes = as_setting("inverse_depths", self.inverse_depths)
         if planes.ndim not in (1, 2) or planes.shape[-1] < 2:
-            raise ValueError(
-                f"planes must have the axes D or B D with at least 2 planes, but the shape is {tuple(planes.shape)}"
-            )
+            raise InputError(
+                "{planes} must have {rule}, but the shape is {value}",
+                field="planes", rule="the axes D or B D with at least 2 planes", value=tuple(planes.shape),
+            )  # fmt: skip
         require(
             torch.isfinite(planes) & (planes >= 0),
             planes,
@@ -376,7 +399,10 @@ class DepthGrid:
             "plane",
         )
         if not bool((planes.diff(dim=-1) < 0).all()):
-            raise ValueError("planes must run from near to far without repeats: sort the depths first")
+            raise InputError(
+                "{planes} must {rule}",
+                field="planes", rule="run from near to far without repeats", remedy="sort the depths first",
+            )  # fmt: skip
         object.__setattr__(self, "inverse_depths", planes)
 
     @classmethod
@@ -390,7 +416,10 @@ class DepthGrid:
         """The paper's: 64 planes, 0.1 to 3 m inclusive."""
         near, far = _check_range(near, far, count)
         if not bool(torch.isfinite(far).all()):
-            raise ValueError("far must be finite for planes uniform in depth: use uniform_in_inverse_depth")
+            raise InputError(
+                "{far} must be {rule} for planes uniform in depth",
+                field="far", rule="finite", value=math.inf, remedy="use uniform_in_inverse_depth",
+            )  # fmt: skip
         return cls(1 / _steps(near, far, count))
 
     @classmethod
@@ -424,7 +453,10 @@ class DepthGrid:
         """Inverse depths, B D."""
         planes = self.inverse_depths
         if planes.ndim == 2 and planes.shape[0] not in (1, size):
-            raise ValueError(f"planes hold ranges for {planes.shape[0]} stacks, but the batch has {size}")
+            raise InputError(
+                "{planes} hold ranges for {value} stacks, but the batch has {rule}",
+                field="planes", rule=str(size), value=planes.shape[0],
+            )  # fmt: skip
         return planes.expand(size, self.count)
 
 
@@ -432,9 +464,11 @@ def _check_range(near: Setting, far: Setting, count: int) -> tuple[Tensor, Tenso
     near, far = as_setting("near", near), as_setting("far", far)
     require(torch.isfinite(near) & (near > 0), near, "near", "be positive and finite", " m", "stack")
     beyond = far > near
-    require(beyond, far.expand(beyond.shape), "far", "lie beyond near", " m", "stack")
+    require(beyond, far.expand(beyond.shape), "far", "lie beyond {near}", " m", "stack")
     if count < 2:
-        raise ValueError(f"a sweep needs at least 2 planes, but count is {count}")
+        raise InputError(
+            "a sweep needs {rule}, but {count} is {value}", field="count", rule="at least 2 planes", value=count
+        )
     return near, far
 
 

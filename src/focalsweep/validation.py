@@ -10,6 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName
+
+LIGHT = "linear light in [0, 1]"
+
 
 def check_shape(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
     """Raise unless `tensor` has the axes named in `axes` ("B F C H W") and the given sizes (`F=5`)."""
@@ -19,7 +23,10 @@ def check_shape(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
     )
     if not fits:
         wanted = " ".join(f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters)
-        raise ValueError(f"{name} must have the axes {wanted}, but its shape is {tuple(tensor.shape)}")
+        raise InputError(
+            "{name} must have the axes {rule}, but its shape is {value}",
+            name=SettingName(name), field=name, rule=wanted, value=tuple(tensor.shape),
+        )  # fmt: skip
 
 
 def as_setting(name: str, value: Any) -> Tensor:
@@ -32,7 +39,10 @@ def as_setting(name: str, value: Any) -> Tensor:
             raise TypeError
         return torch.from_numpy(array.astype(np.float64))
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of numbers, but is {value!r}") from None
+        raise InputTypeError(
+            "{name} must be {rule}, but is {value!r}",
+            name=SettingName(name), field=name, rule="a number or an array of numbers", value=value,
+        ) from None  # fmt: skip
 
 
 def require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", axis: str = "frame") -> None:
@@ -43,15 +53,22 @@ def require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", ax
     where = f"{axis} {bad[-1]} has " if bad else "it is "
     if len(bad) > 1:
         where = f"stack {bad[0]}, " + where
-    raise ValueError(f"{name} must {rule}: {where}{values.detach()[bad].item():g}{unit}")
+    raise InputError(
+        "{name} must {rule}: {where}{value:g}{unit}",
+        name=SettingName(name), where=where, unit=unit,
+        field=name, rule=Sentence(rule), value=values.detach()[bad].item(),
+    )  # fmt: skip
 
 
 def as_images(images: Any) -> Tensor:
     """The frames as one floating-point tensor, finite and within reach of [0, 1]."""
     if images is None or isinstance(images, str | bytes):
-        raise TypeError(f"images must be an array, a tensor or a list of frames, but is {images!r}")
+        raise InputTypeError(
+            "{images} must be {rule}, but is {value!r}",
+            field="images", rule="an array, a tensor or a list of frames", value=images,
+        )  # fmt: skip
     if isinstance(images, Sequence) and not images:
-        raise ValueError("a focal stack needs at least 2 frames, but images is empty")
+        raise InputError("a focal stack needs at least 2 frames, but {images} is empty", field="images")
     if isinstance(images, Sequence):
         sizes = [tuple(np.shape(frame)) for frame in images]
         for i, size in enumerate(sizes):
@@ -60,27 +77,36 @@ def as_images(images: Any) -> Tensor:
         images = torch.stack([torch.as_tensor(frame) for frame in images])
     tensor = torch.as_tensor(images)
     if tensor.ndim not in (4, 5):
-        raise ValueError(f"images must have the axes F C H W or B F C H W, but the shape is {tuple(tensor.shape)}")
+        raise InputError(
+            "{images} must have the axes {rule}, but the shape is {value}",
+            field="images", rule="F C H W or B F C H W", value=tuple(tensor.shape),
+        )  # fmt: skip
     if tensor.numel() == 0:
-        raise ValueError(f"images are empty: the shape is {tuple(tensor.shape)}")
+        raise InputError("{images} are empty: the shape is {value}", field="images", value=tuple(tensor.shape))
     if tensor.shape[-1] in (1, 3, 4) and tensor.shape[-3] not in (1, 3):
-        raise ValueError(
-            f"images must be F C H W, but the shape {tuple(tensor.shape)} looks like F H W C: move the channels"
-        )
+        raise InputError(
+            "{images} must be {rule}, but the shape {value} looks like F H W C",
+            field="images", rule="F C H W", value=tuple(tensor.shape), remedy="move the channels",
+        )  # fmt: skip
     if not tensor.dtype.is_floating_point:
-        raise TypeError(
-            f"images must be linear light in [0, 1] as floats, but are {tensor.dtype}: see focalsweep.srgb_to_linear"
-        )
+        raise InputTypeError(
+            "{images} must be {rule} as floats, but are {value}",
+            field="images", rule=LIGHT, value=tensor.dtype, remedy="see focalsweep.srgb_to_linear",
+        )  # fmt: skip
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     # One frame at a time: no temporary the size of a large stack. Read all at once: a GPU is waited for once.
     ends = [torch.stack(frame.aminmax()) for frame in tensor.detach().flatten(0, -4)]
     for i, (low, high) in enumerate(torch.stack(ends).tolist()):
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(f"images must be finite: frame {i % tensor.shape[-4]} has NaN or infinite pixels")
+            raise InputError(
+                "{images} must be {rule}: frame {frame} has NaN or infinite pixels",
+                field="images", rule="finite", frame=i % tensor.shape[-4],
+            )  # fmt: skip
         if low < -0.5 or high > 2.0:
-            raise ValueError(
-                f"images must be linear light in [0, 1]: frame {i % tensor.shape[-4]} runs from {low:g} to {high:g} "
-                "(divide by the white level first)"
-            )
+            raise InputError(
+                "{images} must be {rule}: frame {frame} runs from {low:g} to {high:g}",
+                field="images", rule=LIGHT, value=(low, high), frame=i % tensor.shape[-4], low=low, high=high,
+                remedy="divide by the white level first",
+            )  # fmt: skip
     return tensor

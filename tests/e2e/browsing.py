@@ -85,10 +85,10 @@ def page_server(folder: Path, *arguments: str, attacked: bool = False) -> Iterat
         assert process.poll() is None, f"the server ended: {log.read_text()}"
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-        told = log.read_text()
-        assert "reached for" not in told, told
-        assert attacked or "refused to reach for" not in told, told  # here or in a process that works on photos
-        assert attacked or "Traceback" not in told, told  # Gradio shows its own where a request makes no sense
+        output = log.read_text()
+        assert "reached for" not in output, output
+        assert attacked or "refused to reach for" not in output, output  # here or in a process that works on photos
+        assert attacked or "Traceback" not in output, output  # Gradio shows its own where a request makes no sense
         left = [path for path in temporary.iterdir() if path.name.startswith("focalsweep")]
         assert left == [], left
     finally:

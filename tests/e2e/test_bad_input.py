@@ -1,4 +1,4 @@
-"""Bad input (DESIGN.md section 9): exit status 2, one sentence with what, where and a remedy, nothing written."""
+"""Bad input: exit status 2, one sentence with what, where and a remedy, nothing written."""
 
 import errno
 import os
@@ -206,8 +206,11 @@ STACKS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
     ),
     # stack.toml
     "equal distances": (equal, ("shots", "equal", "0.5675", "different")),
-    "millimetres as metres": (edit("focal_length = 0.050", "focal_length = 50"), ("shots", "focal_length", "50 m")),
-    "pitch in micrometres": (edit("9.375e-05", "93.75"), ("shots", "pixel_pitch", "micrometres")),
+    "millimetres as metres": (
+        edit("focal_length = 0.050", "focal_length = 50"),
+        ("shots (stack.toml)", "--focal-length-mm", "50 m"),
+    ),
+    "pitch in micrometres": (edit("9.375e-05", "93.75"), ("shots (stack.toml)", "--pixel-pitch-um", "micrometres")),
     "focus inside the focal length": (first("focus_distance = 0.012"), (FRAMES[0], "0.012 m", "millimetres")),
     "distance NaN": (first("focus_distance = nan"), ("stack.toml", FRAMES[0], "above 0", "nan")),
     "distance 0": (first("focus_distance = 0"), ("stack.toml", FRAMES[0], "above 0")),
@@ -286,15 +289,21 @@ OPTIONS: dict[str, tuple[Arguments, tuple[str, ...]]] = {
     "far NaN": (["depth", "shots", "--near", "1", "--far", "nan"], ("--far", "nan")),
     "near infinite": (["depth", "shots", "--near", "inf", "--far", "inf"], ("--near", "inf")),
     "near as text": (["depth", "shots", "--near", "close", "--far", "1"], ("--near", "number")),
-    "too few distances": (["depth", "shots", "--focus-distances", "0.4,0.6"], ("2 values", "3 photos", FRAMES[0])),
+    "too few distances": (
+        ["depth", "shots", "--focus-distances", "0.4,0.6"],
+        ("--focus-distances has 2 values", "3 photos", FRAMES[0]),
+    ),
     "distances as text": (["depth", "shots", "--focus-distances", "a,b,c"], ("--focus-distances", "0.35,0.5,0.9")),
     "distances with a gap": (["depth", "shots", "--focus-distances", "0.4,,1"], ("--focus-distances", "'0.4,,1'")),
     "distance 0": (["depth", "shots", "--focus-distances", "0.4,0,1"], (FRAMES[1], "above 0")),
     "distance below 0": (["depth", "shots", "--focus-distances=-1,0.4,1"], (FRAMES[0], "above 0", "-1")),
     "distance NaN": (["depth", "shots", "--focus-distances", "0.4,nan,1"], (FRAMES[1], "above 0", "nan")),
-    "distances equal": (["depth", "shots", "--focus-distances", "1,1,1"], ("shots", "equal", "different")),
+    "distances equal": (
+        ["depth", "shots", "--focus-distances", "1,1,1"],
+        ("shots", "--focus-distances are equal", "different"),
+    ),
     "distances in mm": (["depth", "shots", "--focus-distances", "0.0004,0.0006,1"], (FRAMES[0], "focal length")),
-    "reference": (["depth", "shots", "--focus-reference", "film"], ("focus_reference", "'film'", "sensor")),
+    "reference": (["depth", "shots", "--focus-reference", "film"], ("--focus-reference", "'film'", "sensor")),
     "from the sensor, too near": (
         ["depth", "shots", "--focus-reference", "sensor", "--focus-distances", "0.15,0.5,1"],
         ("shots", "0.15 m", "sensor", "from the lens?"),
@@ -303,13 +312,13 @@ OPTIONS: dict[str, tuple[Arguments, tuple[str, ...]]] = {
     "focal length below 0": (["depth", "shots", "--focal-length-mm=-5"], ("--focal-length-mm", "above 0", "-5")),
     "focal length NaN": (["depth", "shots", "--focal-length-mm", "nan"], ("--focal-length-mm", "nan")),
     "focal length as text": (["depth", "shots", "--focal-length-mm", "50mm"], ("--focal-length-mm", "number")),
-    "focal length of 50 m": (["depth", "shots", "--focal-length-mm", "50000"], ("focal_length", "50 m")),
+    "focal length of 50 m": (["depth", "shots", "--focal-length-mm", "50000"], ("shots: --focal-length-mm", "50 m")),
     "f-number 0": (["depth", "shots", "--f-number", "0"], ("--f-number", "above 0")),
     "f-number inf": (["depth", "shots", "--f-number", "inf"], ("--f-number", "inf")),
     "pitch 0": (["depth", "shots", "--pixel-pitch-um", "0"], ("--pixel-pitch-um", "above 0")),
-    "pitch of no sensor": (["depth", "shots", "--pixel-pitch-um", "1e-9"], ("pixel_pitch", "check its unit")),
-    "f-number of no lens": (["depth", "shots", "--f-number", "1e-4"], ("f_number", "below any lens")),
-    "blur beyond the picture": (["depth", "shots", "--pixel-pitch-um", "0.2"], ("shots", "112 px", "pixel pitch")),
+    "pitch of no sensor": (["depth", "shots", "--pixel-pitch-um", "1e-9"], ("--pixel-pitch-um", "check its unit")),
+    "f-number of no lens": (["depth", "shots", "--f-number", "1e-4"], ("--f-number", "below any lens")),
+    "blur beyond the picture": (["depth", "shots", "--pixel-pitch-um", "0.2"], ("shots", "112 px", "--pixel-pitch-um")),
     "near inside the lens": (["depth", "shots", "--near", "1e-5", "--far", "1"], ("shots", "blur", "--near")),
     "frames 1": (["depth", "shots", "--frames", "1"], ("--frames", "2")),
     "output is a file": (["depth", "shots", "-o", "other.png"], ("--output", "other.png", "give a folder")),

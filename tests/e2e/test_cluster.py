@@ -85,8 +85,8 @@ def test_nothing_is_lost_with_a_worker_and_a_node_nor_with_the_driver(
     assert len(local) == 6 * (COUNT - 1)
     assert contents(there) == local  # no file is missing, other or left over
     assert contents(again) == local
-    told = capsys.readouterr().err
-    assert "stack_00004" in told and "deprecated" not in told  # ours to know, not the user's
+    said = capsys.readouterr().err
+    assert "stack_00004" in said and "deprecated" not in said  # ours to know, not the user's
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere"])

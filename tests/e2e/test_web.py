@@ -52,8 +52,8 @@ def test_example_from_click_to_depth(server: Server) -> None:
         first, second = (0.5, 0.72), (0.12, 0.9)  # on the table cloth and on the table
         depths, distance = true_points(first, second)
         click_depth(page, *first)
-        told = text_of(page, "#fs-reading", r"m ±")
-        assert float(told.split(" m")[0]) == pytest.approx(depths[0], rel=0.03)
+        shown = text_of(page, "#fs-reading", r"m ±")
+        assert float(shown.split(" m")[0]) == pytest.approx(depths[0], rel=0.03)
         page.wait_for_selector("#fs-curve svg")
         screenshot(page, "depth_light_1280")
         page.get_by_text("Measure a distance").click()
@@ -61,8 +61,8 @@ def test_example_from_click_to_depth(server: Server) -> None:
         click_depth(page, *first)
         text_of(page, "#fs-reading", "second point")
         click_depth(page, *second)
-        told = text_of(page, "#fs-reading", "between")
-        assert float(told.split(" m")[0]) == pytest.approx(distance, rel=0.03)
+        shown = text_of(page, "#fs-reading", "between")
+        assert float(shown.split(" m")[0]) == pytest.approx(distance, rel=0.03)
         page.get_by_role("tab", name="Refocus").click()
         text_of(page, "#fs-focused", r"0\.3\d* m")
         page.locator("#fs-focus input[type=number]").fill("100")
@@ -87,7 +87,7 @@ def test_photos_without_metadata_whose_settings_are_typed_in(server: Server) -> 
         assert page.locator("#fs-settings").inner_text().count("missing: type it in") == 6
         screenshot(page, "missing_light_1280")
         page.click("#fs-run")
-        text_of(page, "#fs-status", "the photos: .* unknown, the metadata does not say: give --focal-length-mm")
+        text_of(page, "#fs-status", "the photos: .* unknown, the metadata does not say: give Focal length")
         for name, value in (("focal_length", "38"), ("f_number", "2.8"), ("pixel_pitch", "46.4")):
             page.locator(f"#fs-{name} :is(input, textarea)").fill(value)
             page.keyboard.press("Tab")
@@ -114,14 +114,14 @@ def test_bad_uploads_are_sentences(server: Server, tmp_path: Path) -> None:
     (photos / "3.jpg").write_bytes((photos / "3.jpg").read_bytes()[:800])
     with browser_page(server.address) as page:
         page.locator("#fs-drop input[type=file]").set_input_files([photos / "0.jpg"])
-        told = text_of(page, "#fs-message", "one picture only")
-        assert told.startswith("0.jpg is one picture only: a focal stack needs at least 2")
+        shown = text_of(page, "#fs-message", "one picture only")
+        assert shown.startswith("0.jpg is one picture only: a focal stack needs at least 2")
         page.locator("#fs-drop input[type=file]").set_input_files(sorted(photos.iterdir()))
         page.wait_for_selector("#fs-run:visible")
-        page.get_by_label("Depth without a unit").check()
+        page.get_by_label("Relative depth").check()
         page.click("#fs-run")
-        told = text_of(page, "#fs-status", "3.jpg")
-        assert "truncated" in told and str(server.temporary) not in told
+        shown = text_of(page, "#fs-status", "3.jpg")
+        assert "truncated" in shown and str(server.temporary) not in shown
 
 
 def test_cancel(server: Server) -> None:
@@ -165,9 +165,9 @@ def test_a_phone_by_the_keyboard(server: Server, dark: bool) -> None:
         page.locator("#fs-depth").focus()
         page.keyboard.press("Shift+ArrowDown")
         page.keyboard.press("Enter")
-        told = text_of(page, "#fs-reading", "m ±")
+        shown = text_of(page, "#fs-reading", "m ±")
         depths, _ = true_points((0.5, 0.6), (0.5, 0.6))
-        assert float(told.split(" m")[0]) == pytest.approx(depths[0], rel=0.05)
+        assert float(shown.split(" m")[0]) == pytest.approx(depths[0], rel=0.05)
         page.wait_for_selector("#fs-curve svg")
         screenshot(page, f"depth_{colours}_390")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

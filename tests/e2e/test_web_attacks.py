@@ -145,9 +145,9 @@ ATTACKS: dict[str, tuple[dict[str, bytes], str]] = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_refused_with_a_sentence(browser: Client, server: Server, attack: str) -> None:
     files, words = ATTACKS[attack]
-    told = browser.give(files)
-    assert words in told, told
-    assert SECRET not in told and str(server.temporary) not in told.replace("uploads", "")
+    sentence = browser.give(files)
+    assert words in sentence, sentence
+    assert SECRET not in sentence and str(server.temporary) not in sentence.replace("uploads", "")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_refused_with_a_sentence(browser: Client, server: Server, attack: str) -
 )
 def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: bytes, tmp_path: Path) -> None:
     """Whether refused when given or when worked on is the reader's business: the same sentences as elsewhere."""
-    from focalsweep.web.jobs import Job
+    from focalsweep.web.jobs import TaskProcess
     from focalsweep.web.limits import Limits
     from focalsweep.web.tasks import estimate
 
@@ -176,7 +176,7 @@ def test_bombs_and_wrong_types_end_in_a_sentence(browser: Client, contents: byte
     folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    job = Job(estimate, folder, tmp_path / "out", {}, True, Limits(), "cpu", seconds=60)
+    job = TaskProcess(estimate, folder, tmp_path / "out", {}, True, Limits(), "cpu", seconds=60)
     with pytest.raises(ValueError, match=r"a\.png"):
         job.wait()
     assert not (tmp_path / "out").exists()
@@ -191,8 +191,8 @@ def test_known_folders_do_not_lead_outside(browser: Client, server: Server) -> N
     for path in (f"{Path(mine).parent}/../../../../{secret.name}", f"{root}/visitors", f"{root}/uploads", str(secret)):
         answer = browser.http.get(f"/gradio_api/file={path.replace('..', '%2e%2e')}")
         assert answer.status_code in (403, 404) and SECRET not in answer.text
-        told = browser.take([_file(path, "a.jpg"), _file(path, "b.jpg")])
-        assert SECRET not in told and "missing: type it in" not in told
+        sentence = browser.take([_file(path, "a.jpg"), _file(path, "b.jpg")])
+        assert SECRET not in sentence and "missing: type it in" not in sentence
     assert secret.read_text() == SECRET and (root / "uploads").is_dir()
 
 
@@ -253,8 +253,8 @@ def test_an_upload_that_breaks_off(browser: Client, server: Server) -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.txt", "/proc/self/environ", "http://example.invalid/a.jpg"])
 @pytest.mark.parametrize("link", [{}, {"url": "http://example.invalid/a.jpg"}], ids=["", "link"])
 def test_a_file_that_was_never_uploaded(browser: Client, path: str, link: dict[str, str]) -> None:
-    told = browser.take([_file(path, "a.jpg") | link, _file(path, "b.jpg") | link])
-    assert "root:" not in told and SECRET not in told and "missing: type it in" not in told
+    sentence = browser.take([_file(path, "a.jpg") | link, _file(path, "b.jpg") | link])
+    assert "root:" not in sentence and SECRET not in sentence and "missing: type it in" not in sentence
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_the_secret_beside_the_uploads_is_not_served(browser: Client, server: Se
 def test_names_do_not_lead_outside(browser: Client, server: Server, name: str, tmp_path: Path) -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(buffer, "png")
-    told = browser.give({name: buffer.getvalue(), "b.png": buffer.getvalue()})
-    assert "<img" not in told
+    sentence = browser.give({name: buffer.getvalue(), "b.png": buffer.getvalue()})
+    assert "<img" not in sentence
     found = [path for path in server.temporary.parent.rglob("*escaped*") if path.is_file()]
     assert all(server.temporary in path.parents for path in found)
     assert not Path("/tmp/escaped.png").exists()

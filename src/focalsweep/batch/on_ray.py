@@ -1,7 +1,7 @@
 """The stacks of a batch on a Ray cluster: Ray Data hands names to a pool of workers, rows come back as they finish.
 
 Names and rows are all that goes through Ray: photos and results go straight between the workers and the stores. Each
-worker has a few stacks in hand and computes one of them, so that others are fetched and put away meanwhile.
+worker has a few stacks at a time and computes one of them, so that others are fetched and put away meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,19 +21,24 @@ import torch
 
 from focalsweep.batch.one_stack import Row, work_on
 from focalsweep.batch.stores import Store
+from focalsweep.errors import InputError, Sentence, SettingError
 from focalsweep.to_files import Job
 
-IN_HAND = 3  # stacks of a worker: one is fetched, one computed, one put away
-LOSSES = 3  # of a worker that a stack is given to another after, in each of two rounds
-PATIENCE_S = 10.0
-REMEDY = "start a cluster with ray start --head, or give --ray local for one on this machine"
+STACKS_A_WORKER = 3  # at a time: one is fetched, one computed, one put away
+RETRIES = 3  # of a stack whose worker was lost, in each of two rounds
+CONNECT_TIMEOUT_S = 10.0
+REMEDY = "start a cluster with ray start --head, or give {address=local} for one on this machine"
+
+
+class ClusterError(SettingError, ConnectionError):
+    """A cluster that cannot be reached."""
 
 
 class Worker:
     """What lives in a process of the cluster: the network, loaded once."""
 
-    def __init__(self, scans: Store, results: Store, job: Job) -> None:
-        self._scans, self._results, self._job = scans, results, job
+    def __init__(self, scans: Store, results: Store, job: Job, words: Mapping[str, str]) -> None:
+        self._scans, self._results, self._job, self._words = scans, results, job, words
         self._computing = threading.Lock()
         if job.method == "sweep":
             from focalsweep.model.weights import load_network
@@ -41,16 +46,26 @@ class Worker:
             load_network("sweepnet", job.device)
 
     def __call__(self, item: dict[str, str]) -> dict[str, str]:
-        row = work_on(item["stack"], self._scans, self._results, self._job, computing=self._computing)
+        row = work_on(
+            item["stack"], self._scans, self._results, self._job, computing=self._computing, words=self._words
+        )
         return {"row": json.dumps(row)}
 
 
 def rows_from_ray(
-    names: list[str], scans: Store, results: Store, job: Job, *, address: str, device: str, cores: int
+    names: list[str],
+    scans: Store,
+    results: Store,
+    job: Job,
+    *,
+    address: str,
+    device: str,
+    cores: int,
+    words: Mapping[str, str] | None = None,
 ) -> Iterator[Row]:
     """The row of every stack, in the order in which they finish.
 
-    A worker or a machine that is lost costs what it had in hand: the engine does that again, a bounded number of times.
+    The stacks of a worker or a machine that is lost are done again, a bounded number of times.
 
     Args:
         names: of the stacks, each once.
@@ -59,6 +74,7 @@ def rows_from_ray(
         address: of the cluster, as `ray.init` takes it: "auto", HOST:PORT, or "local" for one on this machine.
         device: "auto" is GPUs where the cluster has them; each worker takes one.
         cores: of the CPU, for each worker.
+        words: for the settings that messages and warnings name; by default the arguments' names.
     """
     for store in (scans, results):
         if store.url.startswith("memory://"):
@@ -71,20 +87,24 @@ def rows_from_ray(
         needs, count = _pool(ray, job, device, cores)
         job = replace(job, device=torch.device("cuda" if needs.get("num_gpus") else "cpu"))
         left = dict.fromkeys(names)
+        settings = (scans, results, job, words or {})
         # Those that come to nothing may only have shared a worker with one that kills it: they go again, each alone.
-        for in_hand in (IN_HAND, 1):
-            for row in _work(ray, list(left), (scans, results, job), needs, count, in_hand) if left else ():
+        for at_a_time in (STACKS_A_WORKER, 1):
+            for row in _rows_of_pool(ray, list(left), settings, needs, count, at_a_time) if left else ():
                 left.pop(row["stack"], None)
                 yield row
         for name in left:
-            message = f"{scans.place(name)}: its workers were lost, {2 * (1 + LOSSES)} times: memory? see --memory"
-            yield {"stack": name, "status": "failed", "message": message}
+            message = Sentence(
+                "{place}: its workers were lost, {times} times: too little memory? see {memory}",
+                place=scans.place(name), times=2 * (1 + RETRIES),
+            )  # fmt: skip
+            yield {"stack": name, "status": "failed", "message": message.say(words or {})}
     finally:
         ray.shutdown()
 
 
-def _work(
-    ray: Any, names: list[str], settings: tuple[Any, ...], needs: dict[str, float], count: int, in_hand: int
+def _rows_of_pool(
+    ray: Any, names: list[str], settings: tuple[Any, ...], needs: dict[str, float], count: int, at_a_time: int
 ) -> Iterator[Row]:
     """The rows of the stacks that could be worked on; there is none for a stack whose workers were lost."""
     context = ray.data.DataContext.get_current()
@@ -95,8 +115,8 @@ def _work(
         min_size=1,  # fewer where machines were lost: then the others' work is theirs
         max_size=size,
         initial_size=size,
-        max_tasks_in_flight_per_actor=in_hand,
-        max_concurrent_calls_per_actor=in_hand,
+        max_tasks_in_flight_per_actor=at_a_time,
+        max_concurrent_calls_per_actor=at_a_time,
         enable_true_multi_threading=True,
     )
     # One stack a block: the unit in which Ray Data schedules, retries and gives up.
@@ -108,7 +128,7 @@ def _work(
             Worker,
             fn_constructor_args=settings,
             compute=workers,
-            ray_remote_args_fn=lambda: {"max_task_retries": LOSSES},  # without end by default
+            ray_remote_args_fn=lambda: {"max_task_retries": RETRIES},  # without end by default
             **needs,
         )
     for block in rows.iter_batches(batch_size=None, prefetch_batches=0):  # none is held back
@@ -116,36 +136,44 @@ def _work(
 
 
 def _connect(address: str) -> Any:
-    _knock(address)
+    _check_answers(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong on the way is mended on the way
     try:
         import ray
         import ray.data
     except ModuleNotFoundError:
-        raise ModuleNotFoundError('--ray needs Ray: pip install "focalsweep[cluster]"') from None
+        raise ModuleNotFoundError('a cluster needs Ray: pip install "focalsweep[cluster]"') from None
     here: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        with _no_standard_error():  # Ray tells there that it was told to be quiet
+        with _no_standard_error():  # Ray writes there that it is quiet
             ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
     except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
-        raise ConnectionError(f"--ray {address}: {' '.join(str(error).split())[:200].rstrip('.')}: {REMEDY}") from None
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise ClusterError(
+            "{address} {value}: {reason}", field="address", value=address, reason=reason, remedy=REMEDY
+        ) from None
     return ray
 
 
-def _knock(address: str) -> None:
+def _check_answers(address: str) -> None:
     """Somebody is there: Ray itself would wait for minutes, and then end the process."""
     host, colon, port = address.rpartition(":")
     if address in ("auto", "local"):
         return
     if not colon or "/" in address or not port.isdigit():
-        raise ValueError(f"--ray must be HOST:PORT of a cluster's head, auto or local, but is {address!r}")
+        raise InputError(
+            "{address} must be {rule}, but is {value!r}",
+            field="address", rule="HOST:PORT of a cluster's head, auto or local", value=address,
+        )  # fmt: skip
     try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError):
-        raise ConnectionError(f"--ray {address}: nobody answers there: {REMEDY}") from None
+        raise ClusterError(
+            "{address} {value}: nobody answers there", field="address", value=address, remedy=REMEDY
+        ) from None
 
 
 @contextmanager
@@ -164,7 +192,9 @@ def _no_standard_error() -> Iterator[None]:
 def _pool(ray: Any, job: Job, device: str, cores: int) -> tuple[dict[str, float], int]:
     """What a worker takes, and how many of them the cluster has room for."""
     if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"--device must be auto, cpu or cuda, but is {device!r}")
+        raise InputError(
+            "{device} must be {rule}, but is {value!r}", field="device", rule="auto, cpu or cuda", value=device
+        )
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     on_gpu = device == "cuda" or (device == "auto" and any(node.get("GPU") for node in nodes))
     needs: dict[str, float] = {"num_cpus": cores}
@@ -176,5 +206,8 @@ def _pool(ray: Any, job: Job, device: str, cores: int) -> tuple[dict[str, float]
     count = int(sum(min(node.get(names[key], 0) // value for key, value in needs.items()) for node in nodes))
     if count < 1:
         asked = ", ".join(f"{names[key]} {value:g}" for key, value in needs.items())
-        raise ValueError(f"no machine of the cluster has room for a worker ({asked}): see --cores, --memory, --device")
+        raise InputError(
+            "no machine of the cluster has room for a worker ({asked})",
+            field="cores", value=cores, asked=asked, remedy="see {cores}, {memory} and {device}",
+        )  # fmt: skip
     return needs, count

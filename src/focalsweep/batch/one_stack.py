@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 from focalsweep.batch.stores import Store
-from focalsweep.errors import USER_ERRORS, explain
+from focalsweep.errors import USER_ERRORS, explain, say
 from focalsweep.progress import Progress, silent
 from focalsweep.to_files import Job, estimate_to_files
 
@@ -28,6 +28,7 @@ def work_on(
     job: Job,
     progress: Progress = silent,
     computing: AbstractContextManager[Any] | None = None,
+    words: Mapping[str, str] | None = None,
 ) -> Row:
     """A stack from store to store: its line of the summary, whether that went well or not.
 
@@ -39,13 +40,15 @@ def work_on(
         job: how.
         progress: told how far it is.
         computing: held while computing, but not while fetching and putting: threads that share it overlap.
+        words: for the settings that messages and warnings name; by default the arguments' names.
     """
     start = time.perf_counter()
     copy = ""
 
     def compute(folder: Path, draft: Path) -> Row:
         with computing or nullcontext():
-            return estimate_to_files(folder, draft, job, progress).summary
+            summary = estimate_to_files(folder, draft, job, progress).summary
+            return summary | {"warnings": [say(note, words or {}) for note in summary["warnings"]]}
 
     try:
         with tempfile.TemporaryDirectory(prefix="focalsweep-") as copy, results.draft() as draft:
@@ -53,7 +56,7 @@ def work_on(
             row = {"status": "done", **retry(lambda: compute(folder, draft), final=USER_ERRORS)}
             retry(lambda: results.put(draft, name))
     except Exception as error:  # one stack among thousands: whatever it is, the others go on
-        message = explain(error) if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: {error}"
+        message = explain(error, words) if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: {error}"
         message = " ".join(message.split())
         row = {"status": "failed", "message": message.replace(copy, scans.place(name)) if copy else message}
     return {"stack": name, **row, "seconds": round(time.perf_counter() - start, 2)}

@@ -1,4 +1,4 @@
-"""What a batch tells: a line for every stack in results.csv (and results.parquet), and how it goes on meanwhile."""
+"""What a batch says: a line for every stack in results.csv (and results.parquet), and how it goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "unit": str, "near_m": float, "median_m": float, "far_m": float, "seconds": float, "message": str,
 }  # fmt: skip
 WRITE_EVERY = 10.0  # seconds at least, and less often where writing is slow
-TELL_EVERY = 1.0  # seconds
+SAY_EVERY = 1.0  # seconds
 
 
 class Summary:
@@ -46,7 +46,7 @@ class Summary:
         self._rows = {name: _kept(name, earlier, results) for name in names if name in kept}
         self._todo = len(names) - len(self._rows)
         self._done = self.failed = 0
-        self._began = self._told = self._written = time.monotonic()
+        self._began = self._said = self._written = time.monotonic()
         self._pause = WRITE_EVERY
 
     def add(self, row: Row) -> None:
@@ -62,8 +62,8 @@ class Summary:
             self.failed += 1
             self._note(f"{name}: {row['message']}")
         now = time.monotonic()
-        if now - self._told >= TELL_EVERY or self._done in (1, self._todo):
-            self._told = now
+        if now - self._said >= SAY_EVERY or self._done in (1, self._todo):
+            self._said = now
             self._say(self._line(row, now - self._began))
         if now - self._written >= self._pause:
             self.write()
@@ -77,7 +77,7 @@ class Summary:
         place = len(self._names) - self._todo + self._done
         return (
             f"{place} of {len(self._names)}: {row['stack']} {row['status']}; "
-            f"{rate:.3g} stacks a second, {_span(left)} left{failed}"
+            f"{rate:.3g} stacks a second, {_duration(left)} left{failed}"
         )
 
     def write(self) -> None:
@@ -124,7 +124,7 @@ def _parquet(rows: list[Row]) -> bytes:
     return sink.getvalue()
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """How long, for people: 40 s, 12 min, 3.5 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"

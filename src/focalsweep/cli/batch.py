@@ -21,6 +21,9 @@ from focalsweep.cli.options import (
     check_output,
     read_job,
 )
+from focalsweep.cli.words import FLAGS_OF_OTHERS, WORDS
+
+FLAGS = FLAGS_OF_OTHERS["batch"]
 
 if TYPE_CHECKING:
     from focalsweep.batch.one_stack import Row
@@ -42,9 +45,12 @@ def batch(
     resume: Annotated[bool, typer.Option("--resume", help="Leave out stacks that have a result already.")] = False,
     ray: Annotated[
         str | None,
-        typer.Option(help="Work on the Ray cluster at HOST:PORT, or auto; local starts one of this machine's cores."),
+        typer.Option(
+            FLAGS["address"],
+            help="Work on the Ray cluster at HOST:PORT, or auto; local starts one of this machine's cores.",
+        ),
     ] = None,
-    cores: Annotated[int, typer.Option(min=1, help="With --ray: CPU cores for each worker.")] = 1,
+    cores: Annotated[int, typer.Option(FLAGS["cores"], min=1, help="With --ray: CPU cores for each worker.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Every stack of a folder of folders; results.csv has a line for each. One bad stack does not stop the rest.
@@ -74,7 +80,7 @@ def batch(
     if ray and todo:
         from focalsweep.batch.on_ray import rows_from_ray
 
-        rows = rows_from_ray(todo, scans, results, job, address=ray, device=device, cores=cores)
+        rows = rows_from_ray(todo, scans, results, job, address=ray, device=device, cores=cores, words=WORDS)
     else:
         rows = _rows(todo, scans, results, job, quiet)
     with redirect_stdout(sys.stderr):  # Ray tells of lost workers on standard output
@@ -93,7 +99,7 @@ def _rows(names: list[str], scans: Store, results: Store, job: Job, quiet: bool)
 
     for name in names:
         with stages(quiet) as stage:
-            row = work_on(name, scans, results, job, stage)
+            row = work_on(name, scans, results, job, stage, words=WORDS)
         yield row
 
 

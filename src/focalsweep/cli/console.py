@@ -14,6 +14,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 from rich.text import Text
 
+from focalsweep.cli import words
+from focalsweep.errors import InputError, SettingName, explain
+from focalsweep.errors import say as say_with
+
 console = Console(stderr=True)
 """Progress, notes and errors; results go to standard output."""
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -26,9 +30,11 @@ def find_device(name: str):  # type: ignore[no-untyped-def]
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name not in ("cpu", "cuda"):
-        raise ValueError(f"--device must be auto, cpu or cuda, but is {name!r}")
+        raise InputError(
+            "{device} must be {rule}, but is {value!r}", field="device", rule="auto, cpu or cuda", value=name
+        )
     if name == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch finds no CUDA GPU here: use --device cpu")
+        raise InputError("torch finds no CUDA GPU here", field="device", value=name, remedy='use {device="cpu"}')
     return torch.device(name)
 
 
@@ -38,28 +44,41 @@ def read_size(text: str | None) -> int | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
     if not match:
-        raise ValueError(f"--memory must be a size such as 2GB or 500MB, but is {text!r}")
+        raise InputError(
+            "{memory} must be {rule}, but is {value!r}", field="memory", rule="a size such as 2GB or 500MB", value=text
+        )
     size = int(float(match[1]) * UNITS[match[2]])
     if size < 1:
-        raise ValueError(f"--memory must be above 0, such as 2GB or 500MB, but is {text!r}")
+        raise InputError(
+            "{memory} must be {rule}, but is {value!r}",
+            field="memory",
+            rule="above 0, such as 2GB or 500MB",
+            value=text,
+        )
     return size
 
 
-def read_positive(value: float | None, flag: str) -> float | None:
+def read_positive(value: float | None, setting: str) -> float | None:
     """The number of an option, which no lens has at 0 or below."""
     if value is not None and not 0 < value < math.inf:
-        raise ValueError(f"{flag} must be a number above 0, but is {value:g}")
+        raise InputError(
+            "{name} must be {rule}, but is {value:g}",
+            name=SettingName(setting), field=setting, rule="a number above 0", value=value,
+        )  # fmt: skip
     return value
 
 
-def read_numbers(text: str | None, flag: str) -> list[float] | None:
+def read_numbers(text: str | None, setting: str) -> list[float] | None:
     """Numbers with commas between."""
     if text is None:
         return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"{flag} must be numbers with commas between, such as 0.35,0.5,0.9, but is {text!r}") from None
+        raise InputError(
+            "{name} must be {rule}, such as 0.35,0.5,0.9, but is {value!r}",
+            name=SettingName(setting), field=setting, rule="numbers with commas between", value=text,
+        ) from None  # fmt: skip
 
 
 @contextmanager
@@ -100,10 +119,13 @@ def print_table(table: Table) -> None:
 
 
 def say_note(note: str) -> None:
-    say(f"focalsweep: {note}", "yellow")
+    """What the user should know, with flags for the settings that it names."""
+    say(f"focalsweep: {say_with(note, words.WORDS)}", "yellow")
 
 
-def say_error(sentence: str) -> None:
+def say_error(error: Exception | str) -> None:
+    """What went wrong, likewise."""
+    sentence = explain(error, words.WORDS) if isinstance(error, Exception) else error
     say(f"focalsweep: {sentence}", "red")
 
 

@@ -12,7 +12,7 @@ import typer
 from focalsweep.cli import photos, web
 from focalsweep.cli.batch import batch
 from focalsweep.cli.console import say_error, say_note
-from focalsweep.errors import USER_ERRORS, explain
+from focalsweep.errors import USER_ERRORS, note_of
 from focalsweep.version import __version__, commit
 
 app = typer.Typer(
@@ -56,28 +56,28 @@ for entry in entry_points(group=COMMANDS):
 
 def main() -> None:
     """Bad input is one sentence and exit status 2; anything else is a bug and shows its traceback."""
-    warnings.showwarning = lambda message, *_: say_note(str(message))  # type: ignore[assignment,misc]
+    warnings.showwarning = lambda message, *_: say_note(note_of(message))  # type: ignore[assignment,misc]
     try:
         status = app(prog_name="focalsweep", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            say_error(_misuse(error))
+            say_error(_usage_sentence(error))
         status = 2
     except typer.Abort:
         status = 130
     except USER_ERRORS as error:
-        say_error(explain(error))
+        say_error(error)
         status = 2
     sys.exit(status or 0)
 
 
-def _misuse(error: Any) -> str:
+def _usage_sentence(error: Any) -> str:
     """What click says of a wrong option, in one sentence that ends with where to read more."""
-    told = error.format_message().strip().rstrip(".").replace(". ", ", ")
+    message = error.format_message().strip().rstrip(".").replace(". ", ", ")
     command = error.ctx.command_path if error.ctx else "focalsweep"
-    return f"{told[:1].lower()}{told[1:]}: see {command} --help"
+    return f"{message[:1].lower()}{message[1:]}: see {command} --help"
 
 
 if __name__ == "__main__":

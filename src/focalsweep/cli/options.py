@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalsweep.cli.console import find_device, read_numbers, read_positive, read_size
+from focalsweep.cli.words import FLAGS
+from focalsweep.errors import InputError
 from focalsweep.methods.registry import all_methods, describe_methods
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 PhotosArgument = Annotated[
     list[Path], typer.Argument(help="A folder of photos, files, a TIFF of many pages, or a video of a focus sweep.")
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for the results; made if it is not there.")]
+Output = Annotated[Path, typer.Option(FLAGS["output"], "-o", help="Folder for the results; made if it is not there.")]
 
 
 def _one_of(*values: str) -> Callable[[], list[str]]:
@@ -30,13 +32,18 @@ def _one_of(*values: str) -> Callable[[], list[str]]:
 Method = Annotated[
     str,
     typer.Option(
+        FLAGS["method"],
         help=f"{describe_methods()}. Settings stand behind the name: argmin:planes=80.",
         autocompletion=lambda: list(all_methods()),
     ),
 ]
 Device = Annotated[
     str,
-    typer.Option(help="cpu, cuda, or auto: the GPU where there is one.", autocompletion=_one_of("auto", "cpu", "cuda")),
+    typer.Option(
+        FLAGS["device"],
+        help="cpu, cuda, or auto: the GPU where there is one.",
+        autocompletion=_one_of("auto", "cpu", "cuda"),
+    ),
 ]
 Cache = Annotated[
     Path | None, typer.Option(help="Folder that keeps what is rendered from a dataset's pictures, for further runs.")
@@ -44,29 +51,51 @@ Cache = Annotated[
 Align = Annotated[
     str,
     typer.Option(
+        FLAGS["align"],
         help="auto: register the frames; none: they lie on each other already; only: write them registered, no depth.",
         autocompletion=_one_of("auto", "none", "only"),
     ),
 ]
-Relative = Annotated[bool, typer.Option("--relative", help="Depth without a unit, where focus distances are unknown.")]
-FocalLength = Annotated[float | None, typer.Option(help="Focal length in millimetres (not the 35 mm equivalent).")]
-FNumber = Annotated[float | None, typer.Option(help="f-number, 2.8 for f/2.8.")]
-PixelPitch = Annotated[float | None, typer.Option(help="Micrometres a pixel: sensor width / picture width in px.")]
-Distances = Annotated[str | None, typer.Option(help="Metres, one for each photo in order: 0.35,0.5,0.9")]
+Relative = Annotated[
+    bool, typer.Option(FLAGS["relative"], help="Depth without a unit, where focus distances are unknown.")
+]
+FocalLength = Annotated[
+    float | None,
+    typer.Option(FLAGS["focal_length"], help="Focal length in millimetres (not the 35 mm equivalent)."),
+]
+FNumber = Annotated[float | None, typer.Option(FLAGS["f_number"], help="f-number, 2.8 for f/2.8.")]
+PixelPitch = Annotated[
+    float | None, typer.Option(FLAGS["pixel_pitch"], help="Micrometres a pixel: sensor width / picture width in px.")
+]
+Distances = Annotated[
+    str | None, typer.Option(FLAGS["focus_distances"], help="Metres, one for each photo in order: 0.35,0.5,0.9")
+]
 Reference = Annotated[
     str | None,
-    typer.Option(help="What focus distances count from: lens or sensor.", autocompletion=_one_of("lens", "sensor")),
+    typer.Option(
+        FLAGS["focus_reference"],
+        help="What focus distances count from: lens or sensor.",
+        autocompletion=_one_of("lens", "sensor"),
+    ),
 ]
-Near = Annotated[float | None, typer.Option(help="Nearest depth to look at, metres.")]
-Far = Annotated[float | None, typer.Option(help="Farthest depth to look at, metres; inf is allowed.")]
-Refine = Annotated[bool, typer.Option(help="Find focus distances inside the ranges that coarse metadata gives.")]
+Near = Annotated[float | None, typer.Option(FLAGS["near"], help="Nearest depth to look at, metres.")]
+Far = Annotated[float | None, typer.Option(FLAGS["far"], help="Farthest depth to look at, metres; inf is allowed.")]
+Refine = Annotated[
+    bool,
+    typer.Option(
+        f"{FLAGS['refine']}/--no-refine", help="Find focus distances inside the ranges that coarse metadata gives."
+    ),
+]
 Memory = Annotated[
     str | None,
-    typer.Option(help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight."),
+    typer.Option(
+        FLAGS["memory"],
+        help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight.",
+    ),
 ]
-Export = Annotated[str, typer.Option(help="More files, commas between: exr, ply, glb.")]
-Sheet = Annotated[bool, typer.Option("--sheet", help="Also sheet.png: frames, sharp picture, depth, confidence.")]
-VideoFrames = Annotated[int, typer.Option(min=2, help="How many frames of a video are taken.")]
+Export = Annotated[str, typer.Option(FLAGS["exports"], help="More files, commas between: exr, ply, glb.")]
+Sheet = Annotated[bool, typer.Option(FLAGS["sheet"], help="Also sheet.png: frames, sharp picture, depth, confidence.")]
+VideoFrames = Annotated[int, typer.Option(FLAGS["video_frames"], min=2, help="How many frames of a video are taken.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON instead of the paths.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
 
@@ -75,9 +104,9 @@ def check_output(output: Path) -> None:
     """Results can be written there; nothing is made yet."""
     there = next(path for path in (output, *output.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise NotADirectoryError(f"--output {output}: {there} is a file, give a folder")
+        raise NotADirectoryError(f"{FLAGS['output']} {output}: {there} is a file, give a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"--output {output} cannot be written in {there}: give another folder")
+        raise PermissionError(f"{FLAGS['output']} {output} cannot be written in {there}: give another folder")
 
 
 def read_job(
@@ -100,7 +129,10 @@ def read_job(
     exports = [name.strip() for name in export.split(",") if name.strip()]
     for name in exports:
         if name not in EXPORTS:
-            raise ValueError(f"--export must be of {', '.join(EXPORTS)}, commas between, but has {name!r}")
+            raise InputError(
+                "{exports} must be of {rule}, commas between, but has {value!r}",
+                field="exports", rule=", ".join(EXPORTS), value=name,
+            )  # fmt: skip
     settings = {"relative": True} if relative else {}
     return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, settings)
 
@@ -111,9 +143,12 @@ def _planes(near: float | None, far: float | None) -> DepthGrid | None:
     if near is None and far is None:
         return None
     if near is None or far is None:
-        raise ValueError("--near and --far go together: give both, in metres")
+        raise InputError("{near} and {far} go together", field="near", remedy="give both, in metres")
     if not 0 < near < far:
-        raise ValueError(f"--near must be above 0 and below --far, but they are {near:g} and {far:g} m")
+        raise InputError(
+            "{near} must be above 0 and below {far}, but they are {nearest:g} and {farthest:g} m",
+            field="near", value=(near, far), nearest=near, farthest=far,
+        )  # fmt: skip
     return DepthGrid.uniform_in_inverse_depth(near, far)
 
 
@@ -125,10 +160,10 @@ def read_overrides(
     focus_reference: str | None,
 ) -> dict[str, Any]:
     given = {
-        "focal_length": _metres(read_positive(focal_length_mm, "--focal-length-mm"), 1e-3),
-        "f_number": read_positive(f_number, "--f-number"),
-        "pixel_pitch": _metres(read_positive(pixel_pitch_um, "--pixel-pitch-um"), 1e-6),
-        "focus_distances": read_numbers(focus_distances, "--focus-distances"),
+        "focal_length": _metres(read_positive(focal_length_mm, "focal_length"), 1e-3),
+        "f_number": read_positive(f_number, "f_number"),
+        "pixel_pitch": _metres(read_positive(pixel_pitch_um, "pixel_pitch"), 1e-6),
+        "focus_distances": read_numbers(focus_distances, "focus_distances"),
         "focus_reference": focus_reference,
     }
     return {name: value for name, value in given.items() if value is not None}

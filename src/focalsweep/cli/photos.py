@@ -37,6 +37,9 @@ from focalsweep.cli.options import (
     read_job,
     read_overrides,
 )
+from focalsweep.cli.words import FLAGS, FLAGS_OF_OTHERS, WORDS
+from focalsweep.errors import InputError
+from focalsweep.errors import say as say_with
 from focalsweep.photos.demo import DEMO_STACK, demo_depth
 
 if TYPE_CHECKING:
@@ -76,7 +79,9 @@ def depth(
     focalsweep depth a.jpg b.jpg c.jpg --focus-distances 0.35,0.5,0.9 --export ply,glb
     """
     if align not in ("auto", "none", "only"):
-        raise ValueError(f"--align must be auto, none or only, but is {align!r}")
+        raise InputError(
+            "{align} must be {rule}, but is {value!r}", field="align", rule="auto, none or only", value=align
+        )
     job = read_job(method, device, near, far, refine, memory, export, sheet)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
@@ -110,7 +115,8 @@ def _estimate(photos: Sequence[Path], output: Path, job: Job, quiet: bool) -> tu
             near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist()
             unit = " m" if done.result.unit else ", without a unit"
             say(f"depth from {near:.3g} to {far:.3g}, median {median:.3g}{unit}; look at {output / 'depth.png'}")
-    return done.files, {"files": [str(path) for path in done.files], **done.summary}
+    summary = done.summary | {"warnings": [say_with(note, WORDS) for note in done.summary["warnings"]]}
+    return done.files, {"files": [str(path) for path in done.files], **summary}
 
 
 def _align_only(
@@ -131,7 +137,10 @@ def inspect(
     write: Annotated[
         bool, typer.Option("--write", help="Write what was found to stack.toml beside the photos.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="With --write: replace a stack.toml that is there.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(FLAGS_OF_OTHERS["inspect"]["overwrite"], help="With --write: replace a stack.toml that is there."),
+    ] = False,
     focal_length_mm: FocalLength = None,
     f_number: FNumber = None,
     pixel_pitch_um: PixelPitch = None,
@@ -144,7 +153,7 @@ def inspect(
     Example: focalsweep inspect shots/ --write
     """
     from focalsweep.photos.reading import find_settings
-    from focalsweep.photos.settings import FLAGS, WORDS, write_stack_toml
+    from focalsweep.photos.settings import ARGUMENTS, SETTING_NOUNS, write_stack_toml
     from focalsweep.results.writing import json_bytes
 
     overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
@@ -160,7 +169,7 @@ def inspect(
         for note in settings.notes:
             say_note(note)
         if settings.unknown:
-            missing = ", ".join(f"{WORDS[name]} ({FLAGS[name]})" for name in settings.unknown)
+            missing = ", ".join(f"{SETTING_NOUNS[name]} ({FLAGS[ARGUMENTS[name]]})" for name in settings.unknown)
             say_note(f"still unknown: {missing}: give it here or in stack.toml")
     if write and not json:
         print(path)
@@ -195,7 +204,7 @@ def _settings_record(settings: Any) -> dict[str, Any]:
             {"file": file, "focus_distance": setting_to_json(value)}
             for file, value in zip(settings.files, settings.focus_distances, strict=True)
         ],
-        "notes": list(settings.notes),
+        "notes": [say_with(note, WORDS) for note in settings.notes],
         "unknown": list(settings.unknown),
     }
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from focalsweep.errors import InputError
 from focalsweep.methods.method import Method, Options
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.progress import silent
@@ -51,7 +52,10 @@ def focus_measure_depth(stack: FocalStack, planes: DepthGrid, options: Options) 
     images = linear_to_srgb(stack.images.float().clamp(0, 1))
     focus = (1 / stack.focus_distances.detach()).to(images)
     if bool((focus == focus[:, :1]).all(1).any()):
-        raise ValueError("all frames have one focus distance, and a focus measure compares several: add frames")
+        raise InputError(
+            "all frames have one focus distance, and a focus measure compares several",
+            field="focus_distances", rule="different", remedy="add frames",
+        )  # fmt: skip
     peak = fit_peak(sharpness(images), focus)
     progress("sweeping", 0.5)
     guide = pick(images, peak.frame)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep.errors import InputError
 from focalsweep.types import Lens, RelativeLens, Setting
 from focalsweep.validation import as_setting
 
@@ -68,10 +69,11 @@ def lens_distance(sensor_distance: Setting, focal_length: Setting) -> Tensor:
     total = as_setting("sensor_distance", sensor_distance)
     f = as_setting("focal_length", focal_length)
     if bool((total < 4 * f).any()):
-        raise ValueError(
-            f"no lens of {f.max().item():g} m can focus {total.min().item():g} m from its sensor: "
-            "the least is four focal lengths (is the distance measured from the lens?)"
-        )
+        raise InputError(
+            "no lens of {focal:g} m can focus {value:g} m from its sensor: the least is {rule} "
+            "(is the distance measured from the lens?)",
+            field="focus_distances", rule="four focal lengths", value=total.min().item(), focal=f.max().item(),
+        )  # fmt: skip
     # D (1 + sqrt(1 - 4 f / D)) / 2 is the same and keeps infinity.
     return total * (1 + torch.sqrt(1 - 4 * f / total)) / 2
 

@@ -13,25 +13,26 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from focalsweep.photos.overlap import LEAST_AREA_PX, common_area, corner_motion, exposure, gain
+from focalsweep.errors import InputError, joined
+from focalsweep.photos.overlap import LEAST_AREA_PX, OTHERWISE, common_area, corner_motion, exposure, gain
 from focalsweep.photos.registration import (
     Array,
-    Picture,
+    Pyramid,
     Transform,
+    build_pyramid,
     local_scale,
     normal_coordinates,
-    prepare,
     register,
-    working_scale,
+    registration_scale,
 )
 
 MODES = ("auto", "none")
-STILL_PX = 0.15  # of the working picture: motion below it is left alone, resampling would blur for nothing
+STILL_PX = 0.15  # at the finest level: less motion is left alone, resampling would blur for nothing
 STILL_GAIN = 0.003  # exposure closer than this is left alone
-TOLD_GAIN = 0.02  # exposure drift beyond this is told
-PARALLAX_SHARE = 0.002  # of the longer side: what is left over after alignment, beyond this, is told
-SMALL_AREA = 0.7  # share of the picture: less than this in common is told
-TAILS = 3  # a frame tries the ends of this many chains
+NOTED_GAIN = 0.02  # exposure drift beyond this gets a note
+PARALLAX_SHARE = 0.002  # of the longer side: what is left over after alignment, beyond this, gets a note
+SMALL_AREA = 0.7  # share of the picture: less than this in common gets a note
+CHAINS_TRIED = 3  # a frame tries the ends of this many chains
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ def measure_alignment(
         reference: the frame to lay the others onto; by default the middle one of those kept.
     """
     if mode not in MODES:
-        raise ValueError(f"align has no mode {mode!r}: it is one of {', '.join(MODES)}")
+        raise InputError("{mode} must be {rule}, but is {value!r}", field="mode", rule=" or ".join(MODES), value=mode)
     if len(frames) < 2:
         raise ValueError(f"alignment needs at least 2 frames, but has {len(frames)}: add photos focused elsewhere")
     names = list(names) if names is not None else [f"frame {i}" for i in range(len(frames))]
@@ -127,7 +128,7 @@ def measure_alignment(
     if reference is not None and not 0 <= reference < len(frames):
         raise ValueError(f"reference must be a frame from 0 to {len(frames) - 1}, but is {reference}")
     if mode == "none":
-        return _as_they_are(frames, reference)
+        return _unmoved(frames, reference)
     size, links, exposures = _measure(frames, names)
     kept, notes = _choose(links, names)
     reference, note = _choose_reference(kept, reference, names)
@@ -137,7 +138,7 @@ def measure_alignment(
     transforms = np.stack([np.linalg.inv(normal) @ links[i].pose @ to_reference @ normal for i in kept])
     transforms /= transforms[:, 2:, 2:]
     motion = np.array([corner_motion(transform, size) for transform in transforms])
-    still = motion < STILL_PX / working_scale(size)
+    still = motion < STILL_PX / registration_scale(size)
     transforms[still], motion[still] = np.eye(3), 0.0
     place = kept.index(reference)
     gains = np.array([gain(exposures[reference], exposures[i], t, size) for i, t in zip(kept, transforms, strict=True)])
@@ -155,7 +156,7 @@ def measure_alignment(
         area=area,
         motion_px=motion,
         residual_px=residual,
-        notes=(*notes, *_remarks(kept, names, gains, residual, area, size)),
+        notes=(*notes, *_notes_on(kept, names, gains, residual, area, size)),
     )
 
 
@@ -172,27 +173,27 @@ def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, 
     """Each frame attached to the end of a chain that it registers with, or the start of a new one."""
     links: list[_Link] = []
     exposures: list[Array] = []
-    tails: list[tuple[int, Picture]] = []  # the last frame of every chain, and its picture
+    tails: list[tuple[int, Pyramid]] = []  # the last frame of every chain, and its pyramid
     shape: tuple[int, ...] = ()
     for index in range(len(frames)):
         frame = frames[index]
         shape = shape or frame.shape
         _check(frame, shape, names[index], names[0])
-        picture = prepare(frame)
+        pyramid = build_pyramid(frame)
         exposures.append(exposure(frame))
         del frame
         lengths = [sum(link.chain == chain for link in links) for chain in range(len(tails))]
         likely = sorted(range(len(tails)), key=lambda chain: (lengths[chain], tails[chain][0]), reverse=True)
-        for chain in likely[:TAILS]:
+        for chain in likely[:CHAINS_TRIED]:
             last, other = tails[chain]
-            found = register(other, picture)
+            found = register(other, pyramid)
             if found.plausible:
                 links.append(_Link(chain, found.transform @ links[last].pose, found.residual_px))
-                tails[chain] = (index, picture)
+                tails[chain] = (index, pyramid)
                 break
         else:
             links.append(_Link(len(tails), np.eye(3), 0.0))
-            tails.append((index, picture))
+            tails.append((index, pyramid))
     return (shape[0], shape[1]), links, exposures
 
 
@@ -216,10 +217,10 @@ def _choose(links: list[_Link], names: Sequence[str]) -> tuple[list[int], list[s
     kept = [i for i, chain in enumerate(chains) if chain == longest]
     dropped = [names[i] for i, chain in enumerate(chains) if chain != longest]
     if len(kept) < min(3, len(links)):
-        raise ValueError(
-            f"only {len(kept)} of {len(links)} frames show the same view ({_listed(dropped)} cannot be registered): "
-            "use a tripod, or --align none"
-        )
+        raise InputError(
+            "only {value} of {frames} frames show the same view ({dropped} cannot be registered)",
+            field="align", value=len(kept), frames=len(links), dropped=joined(dropped), remedy=OTHERWISE,
+        )  # fmt: skip
     notes = [f"{name} cannot be registered with its neighbours in focus: left out" for name in dropped]
     return kept, notes
 
@@ -231,7 +232,7 @@ def _choose_reference(kept: list[int], reference: int | None, names: Sequence[st
     return middle, [f"{names[reference]} was left out, so the frames are laid onto {names[middle]}"]
 
 
-def _remarks(
+def _notes_on(
     kept: list[int],
     names: Sequence[str],
     gains: NDArray[np.float64],
@@ -242,7 +243,7 @@ def _remarks(
     """What the user should know about the alignment, a sentence each."""
     notes = []
     drift = gains.max() / gains.min() - 1
-    if drift > TOLD_GAIN:
+    if drift > NOTED_GAIN:
         notes.append(f"exposure drifts by {100 * drift:.0f} % between the frames: matched to the reference frame")
     worst = int(residual.argmax())
     if residual[worst] > max(1.0, PARALLAX_SHARE * max(size)):
@@ -256,7 +257,7 @@ def _remarks(
     return notes
 
 
-def _as_they_are(frames: Sequence[Array], reference: int | None) -> Alignment:
+def _unmoved(frames: Sequence[Array], reference: int | None) -> Alignment:
     count = len(frames)
     height, width = frames[0].shape[:2]
     return Alignment(
@@ -269,7 +270,3 @@ def _as_they_are(frames: Sequence[Array], reference: int | None) -> Alignment:
         motion_px=np.zeros(count),
         residual_px=np.zeros(count),
     )
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -10,9 +10,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from focalsweep.errors import InputError
 from focalsweep.photos.registration import Array, Transform, normal_coordinates
 
 LEAST_AREA_PX = 16
+OTHERWISE = 'use a tripod, or {align="none"}'
 INTERPOLATION_PX = 1  # frames are not used closer to their border than this when they are resampled
 EXPOSURE_PX = 128  # exposure is compared on pictures of this size, where defocus hardly counts
 
@@ -48,7 +50,7 @@ def common_area(transforms: Transform, size: tuple[int, int]) -> tuple[slice, sl
     rows = slice(math.ceil(top - 1e-6), math.floor(bottom + 1e-6) + 1)
     columns = slice(math.ceil(left - 1e-6), math.floor(right + 1e-6) + 1)
     if min(rows.stop - rows.start, columns.stop - columns.start) < LEAST_AREA_PX:
-        raise ValueError("the frames share too little of the view to be registered: use a tripod, or --align none")
+        raise InputError("the frames share too little of the view to be registered", field="align", remedy=OTHERWISE)
     return rows, columns
 
 

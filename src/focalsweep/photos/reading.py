@@ -13,14 +13,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from focalsweep.errors import located
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingError, SettingName, joined, located
 from focalsweep.optics.thin_lens import lens_distance
-from focalsweep.photos.alignment import Alignment, measure_alignment
+from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.pictures import Picture
-from focalsweep.photos.settings import FLAGS, WORDS, StackSettings, overrides_from_toml, stack_settings
+from focalsweep.photos.settings import (
+    ARGUMENTS,
+    CAMERA_FIELDS,
+    SETTING_NOUNS,
+    StackSettings,
+    overrides_from_toml,
+    stack_settings,
+)
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.photos.values import setting_to_json
@@ -29,8 +36,8 @@ from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StackRecord
 from focalsweep.validation import as_setting
 
 Array = NDArray[np.float32]
-Source = str | Path | Sequence[str | Path]
-ALIGN = ("auto", "none")
+PhotoFiles = str | Path | Sequence[str | Path]
+"""A folder of photos, one file with all frames, or files."""
 # Relative depth: the nearest focus is at 1 unit, the farthest at 2, whatever they are in metres.
 RELATIVE_FOCUS = (1.0, 2.0)
 LEAST_F_NUMBER, LEAST_PIXEL_PITCH = 0.3, 1e-7
@@ -117,7 +124,7 @@ class RegisteredPhotos:
         """The stack that they make, with everything but its pixels."""
         photos, (rows, columns) = self.photos, self.alignment.area
         height, width = self.photo_size
-        with _naming(photos):
+        with _located_errors(photos):
             return FocalStack(
                 images=torch.zeros(len(photos.frames), 1, 1, 1),
                 focus_distances=torch.tensor(photos.focus_distances, dtype=torch.float64),
@@ -188,7 +195,7 @@ def _focus_ranges(photos: Photos) -> tuple[tuple[float, float], ...]:
     return tuple(ranges)
 
 
-def load_stack(photos: Source, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
+def load_stack(photos: PhotoFiles, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
     """A focal stack from a folder of photos, a list of files, a TIFF of many pages, or a video.
 
     Settings come from a stack.toml beside the photos where there is one, from their metadata otherwise; keywords
@@ -208,15 +215,20 @@ def load_stack(photos: Source, *, align: str = "auto", relative: bool = False, *
 
 
 def open_photos(
-    photos: Source, *, align: str = "auto", relative: bool = False, video_frames: int = 12, **overrides: Any
+    photos: PhotoFiles, *, align: str = "auto", relative: bool = False, video_frames: int = 12, **overrides: Any
 ) -> Photos:
     """The photos with their settings, in order of focus; no pixel is read yet."""
-    if align not in ALIGN:
-        raise ValueError(f"align must be auto or none, but is {align!r}")
-    unknown = sorted(set(overrides) - {*CAMERA_KEYS, "focus_distances"})
+    if align not in MODES:
+        raise InputError(
+            "{align} must be {rule}, but is {value!r}", field="align", rule=" or ".join(MODES), value=align
+        )
+    known = [*CAMERA_KEYS, "focus_distances"]
+    unknown = sorted(set(overrides) - set(known))
     if unknown:
-        known = ", ".join([*CAMERA_KEYS, "focus_distances"])
-        raise TypeError(f"load_stack has no setting {unknown[0]!r}: it is one of {known}")
+        raise InputTypeError(
+            "photos have no setting {value!r}: it is one of {rule}",
+            field=unknown[0], rule=joined(map(SettingName, known), last=", "), value=unknown[0],
+        )  # fmt: skip
     frames, folder, stack_file = _find(photos, video_frames)
     settings = _settings(frames, stack_file, overrides)
     magnification = [stack_file.magnifications.get(frame.name, 1.0) for frame in frames]
@@ -226,7 +238,7 @@ def open_photos(
     return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
 
 
-def find_settings(photos: Source, **overrides: Any) -> tuple[StackSettings, Path]:
+def find_settings(photos: PhotoFiles, **overrides: Any) -> tuple[StackSettings, Path]:
     """What is known of the photos, in the order given, and their folder."""
     frames, folder, stack_file = _find(photos, 12)
     return _settings(frames, stack_file, overrides), folder
@@ -237,7 +249,9 @@ def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, A
     given = overrides_from_toml(stack_file.camera, _frames_of(stack_file, frames))
     order, distances = overrides.get("order"), overrides.pop("focus_distances", None)
     if order is not None and order not in ORDERS:
-        raise ValueError(f"order must be {' or '.join(ORDERS)}, but is {order!r}")
+        raise InputError(
+            "{order} must be {rule}, but is {value!r}", field="order", rule=" or ".join(ORDERS), value=order
+        )
     if "focus_reference" in overrides:
         given.pop("reference_source", None)
     given |= overrides
@@ -246,7 +260,7 @@ def _settings(frames: list[Frame], stack_file: StackFile, overrides: dict[str, A
     return stack_settings(_metadata(frames), given)
 
 
-def _find(photos: Source, video_frames: int) -> tuple[list[Frame], Path, StackFile]:
+def _find(photos: PhotoFiles, video_frames: int) -> tuple[list[Frame], Path, StackFile]:
     """The frames, their folder, and its stack.toml; frames that it lists are the stack of a folder."""
     if isinstance(photos, str | Path) and Path(photos).is_dir():
         folder = Path(photos)
@@ -283,10 +297,11 @@ def _by_name(distances: Any, frames: list[Frame]) -> dict[str, Any]:
         return dict(distances)
     values = list(distances)
     if len(values) != len(frames):
-        raise ValueError(
-            f"focus_distances (--focus-distances) has {len(values)} values, but there are {len(frames)} photos "
-            f"({frames[0].name} to {frames[-1].name}): give one for each, in that order"
-        )
+        raise InputError(
+            "{focus_distances} has {count} values, but there are {photos} photos ({first} to {last})",
+            field="focus_distances", rule=f"{len(frames)} values", value=values, count=len(values), photos=len(frames),
+            first=frames[0].name, last=frames[-1].name, remedy="give one for each, in that order",
+        )  # fmt: skip
     return {frame.name: value for frame, value in zip(frames, values, strict=True)}
 
 
@@ -308,7 +323,7 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
     if missing:
         unknown = [f for f, value in zip(frames, settings.focus_distances, strict=True) if value is None]
         next(read_frames((unknown or frames)[:1]))  # a file that is no picture has no metadata either: say that
-        raise ValueError(_what_is_missing(missing, settings, folder))
+        raise _missing_settings(missing, settings, folder)
     focal_length, f_number, pixel_pitch = settings.focal_length, settings.f_number, settings.pixel_pitch
     assert focal_length and f_number and pixel_pitch  # or they were missing
     distances = [value.value for value in settings.focus_distances if value is not None]
@@ -326,7 +341,7 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
         camera=Camera(0.05, 2.8, 6e-6),
         magnification=[magnification[i] for i in order],
     )
-    with _naming(photos):
+    with _located_errors(photos):
         camera = Camera(focal_length.value, f_number.value, pixel_pitch.value)
         _check_plausible(f_number.value, pixel_pitch.value)
         if settings.focus_reference == "sensor":
@@ -339,23 +354,34 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
 def _check_plausible(f_number: float, pixel_pitch: float) -> None:
     """No real lens or sensor has less; the blur would be larger than any picture."""
     if f_number < LEAST_F_NUMBER:
-        raise ValueError(f"f_number of {f_number:g} is below any lens: give it as 2.8 for f/2.8 ({FLAGS['f_number']})")
+        raise InputError(
+            "{f_number} is {value:g}, below any lens",
+            field="f_number", rule=f"at least {LEAST_F_NUMBER:g}", value=f_number, remedy="give it as 2.8 for f/2.8",
+        )  # fmt: skip
     if pixel_pitch < LEAST_PIXEL_PITCH:
-        raise ValueError(
-            f"pixel_pitch of {pixel_pitch:g} m is below any sensor: check its unit, a pixel has a few micrometres "
-            f"({FLAGS['pixel_pitch']}, or metres in {NAME})"
-        )
+        raise InputError(
+            "{pixel_pitch} is {value:g} m, below any sensor",
+            field="pixel_pitch", rule=f"at least {LEAST_PIXEL_PITCH:g} m", value=pixel_pitch,
+            remedy="check its unit, a pixel has a few micrometres (in stack.toml: metres)",
+        )  # fmt: skip
 
 
-def _what_is_missing(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> str:
-    what = " and ".join([", ".join(WORDS[name] for name in missing[:-1]), WORDS[missing[-1]]]).removeprefix(" and ")
+def _missing_settings(missing: tuple[str, ...], settings: StackSettings, folder: Path) -> InputError:
+    arguments = [ARGUMENTS[name] for name in missing]
+    what, relative = str(joined(SETTING_NOUNS[name] for name in missing)), Sentence("")
     if "focus_distance" in missing:
         without = [f for f, v in zip(settings.files, settings.focus_distances, strict=True) if v is None]
         if len(without) < len(settings.files):
             what += f" (of {without[0]}{' and others' if len(without) > 1 else ''})"
-    remedy = f"give {', '.join(FLAGS[name] for name in missing)}, or add it to {NAME} (focalsweep inspect --write)"
-    relative = ", or --relative for depth without a unit" if "focus_distance" in missing else ""
-    return f"{folder}: {what} unknown, the metadata does not say: {remedy}{relative}"
+        relative = Sentence(", or {relative=True} for depth without a unit")
+    remedy = Sentence(
+        "give {settings}, or add it to {stack.toml}{relative}",
+        settings=joined(map(SettingName, arguments), last=", "), relative=relative,
+    )  # fmt: skip
+    return InputError(
+        "{folder}: {what} unknown, the metadata does not say",
+        field=arguments[0], rule="known", remedy=remedy, folder=folder, what=what,
+    )  # fmt: skip
 
 
 def _relative(frames: list[Frame], settings: StackSettings, magnification: list[float]) -> Photos:
@@ -390,13 +416,16 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
 
 
 @contextmanager
-def _naming(photos: Photos) -> Iterator[None]:
-    """Errors about a frame by its number get the folder and the names of the files."""
+def _located_errors(photos: Photos) -> Iterator[None]:
+    """Errors get the folder, and who says so; those about a frame by its number the names of the files."""
     try:
         yield
     except (ValueError, TypeError) as error:
         hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
-        raise located(error, f"{photos.folder}: ", hint) from None
+        field = error.field if isinstance(error, SettingError) else ""
+        known = getattr(photos.settings, field) if field in CAMERA_FIELDS else None
+        source = f" ({known.source})" if known and known.source != "given" else ""
+        raise located(error, f"{photos.folder}{source}: ", hint) from None
 
 
 def _renumbered(alignment: Alignment) -> Alignment:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 Transform = NDArray[np.float64]
 
-WORKING_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
+FINEST_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
 COARSEST_PX = 64
 FINE_BLUR_PX, COARSE_BLUR_PX = 1.5, 8.0  # the band of every level, as standard deviations
 EVENNESS = 0.5  # contrast under this share of the picture's own counts less: it may be noise
@@ -37,7 +37,7 @@ TILES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class Pyramid:
     """A photo made ready for registration: the signal at every level, coarse to fine, and 8 bit for features."""
 
     levels: tuple[Array, ...]
@@ -87,9 +87,9 @@ def normal_coordinates(size: tuple[int, int], level: tuple[int, int] | None = No
     return np.array([[x, 0, -x * (columns - 1) / 2], [0, y, -y * (rows - 1) / 2], [0, 0, radius]]) / radius
 
 
-def working_scale(size: tuple[int, int]) -> float:
+def registration_scale(size: tuple[int, int]) -> float:
     """Pixels of the finest level for each pixel of a photo of H W `size`."""
-    return min(1.0, WORKING_PX / max(size))
+    return min(1.0, FINEST_PX / max(size))
 
 
 def local_scale(transform: Transform, point: tuple[float, float] = (0.0, 0.0)) -> float:
@@ -106,19 +106,19 @@ def zoom_turn_and_shift(transform: Transform) -> tuple[float, float, float]:
     return local_scale(transform), math.degrees(angle), math.hypot(x / w, y / w)
 
 
-def prepare(photo: Array) -> Picture:
+def build_pyramid(photo: Array) -> Pyramid:
     """The pyramid of a photo in linear light, H W C."""
 
     gray = photo.mean(-1) if photo.shape[-1] > 1 else photo[..., 0]
     height, width = gray.shape
-    gray = _shrunk(gray, working_scale((height, width)))
+    gray = _shrunk(gray, registration_scale((height, width)))
     preview = np.sqrt(np.maximum(_shrunk(gray, min(1.0, FEATURE_PX / max(gray.shape))), 0))
     bright = max(float(np.quantile(preview, 0.995)), 1e-6)
     levels = [_signal(gray)]
     while max(gray.shape) >= 2 * COARSEST_PX and min(gray.shape) >= COARSEST_PX:
         gray = _shrunk(gray, 0.5)
         levels.append(_signal(gray))
-    return Picture(tuple(levels[::-1]), (preview * (255 / bright)).clip(0, 255).astype(np.uint8), (height, width))
+    return Pyramid(tuple(levels[::-1]), (preview * (255 / bright)).clip(0, 255).astype(np.uint8), (height, width))
 
 
 def _shrunk(picture: Array, scale: float) -> Array:
@@ -144,7 +144,7 @@ def _signal(light: Array) -> Array:
     return signal
 
 
-def register(first: Picture, second: Picture) -> Registration:
+def register(first: Pyramid, second: Pyramid) -> Registration:
     """The transform from the first picture to the second; look at `plausible` before you trust it."""
     found = _climb(first, second, np.eye(3), from_features=False)
     if not found.plausible:
@@ -156,7 +156,7 @@ def register(first: Picture, second: Picture) -> Registration:
     return found
 
 
-def _climb(first: Picture, second: Picture, start: Transform, *, from_features: bool) -> Registration:
+def _climb(first: Pyramid, second: Pyramid, start: Transform, *, from_features: bool) -> Registration:
     """Coarse to fine: a shift, then a similarity, then the model that the judged level asks for."""
     judged = max((i for i, level in enumerate(first.levels) if max(level.shape) <= JUDGED_PX), default=0)
     transform, model, correlation = start, "similarity", 0.0
@@ -181,7 +181,7 @@ def _climb(first: Picture, second: Picture, start: Transform, *, from_features: 
 
 
 def _refine(
-    first: Picture, second: Picture, level: int, transform: Transform, model: str, steps: int = 12
+    first: Pyramid, second: Pyramid, level: int, transform: Transform, model: str, steps: int = 12
 ) -> tuple[Transform, float]:
     """Gauss-Newton steps at one level: the transform, and the correlation it reaches."""
     template = first.levels[level]
@@ -266,7 +266,7 @@ def _correlate(template: Array, warped: Array, inside: Array) -> tuple[float, fl
     return float((covered * template).sum()) / math.sqrt(own * other), math.sqrt(other / own)
 
 
-def _residual(first: Picture, second: Picture, level: int, transform: Transform) -> float:
+def _residual(first: Pyramid, second: Pyramid, level: int, transform: Transform) -> float:
     """The 90th percentile over textured tiles of the shift each still asks for, in pixels of the photo."""
     import cv2
 
@@ -290,7 +290,7 @@ def _residual(first: Picture, second: Picture, level: int, transform: Transform)
     return float(np.quantile(shifts, 0.9) * max(first.size) / max(template.shape))
 
 
-def _match_features(first: Picture, second: Picture) -> Transform | None:
+def _match_features(first: Pyramid, second: Pyramid) -> Transform | None:
     """A similarity from SIFT features, or None where fewer than 12 agree."""
     import cv2
 

@@ -11,20 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from focalsweep.errors import InputError, InputFileExistsError, InputTypeError, Sentence, SettingName, joined
 from focalsweep.photos.filenames import distances_in_names
 from focalsweep.photos.metadata import FrameSettings, is_phone
 from focalsweep.photos.values import Reference, Value, between, exact
 
 CAMERA_FIELDS = ("focal_length", "f_number", "pixel_pitch")
 OTHER_FIELDS = ("focus_reference", "reference_source", "focus_distances", "aligned", "order")
-FLAGS = {
-    "focal_length": "--focal-length-mm",
-    "f_number": "--f-number",
-    "pixel_pitch": "--pixel-pitch-um",
-    "focus_distance": "--focus-distances",
+SETTING_NOUNS = {
+    "focal_length": "focal length",
+    "f_number": "f-number",
+    "pixel_pitch": "pixel pitch",
+    "focus_distance": "focus distance",
 }
-"""What gives each setting on the command line; the keywords of `load_stack` have the names themselves."""
-WORDS = {name: "f-number" if name == "f_number" else name.replace("_", " ") for name in FLAGS}
+"""What a sentence calls each setting that may be unknown."""
+ARGUMENTS = {name: name for name in SETTING_NOUNS} | {"focus_distance": "focus_distances"}
+"""What gives it."""
 UNITS = {"focal_length": "metres", "f_number": "", "pixel_pitch": "metres per pixel of these files"}
 MATCHED_EXPOSURE = 1.05  # the brightest over the darkest
 
@@ -90,9 +92,16 @@ def stack_settings(frames: Sequence[FrameSettings], overrides: Mapping[str, Any]
     given = dict(overrides or {})
     unknown = sorted(set(given) - {*CAMERA_FIELDS, *OTHER_FIELDS})
     if unknown:
-        raise TypeError(f"no setting {unknown[0]!r}: it is one of {', '.join((*CAMERA_FIELDS, *OTHER_FIELDS))}")
+        raise InputTypeError(
+            "no setting {value!r}: it is one of {rule}",
+            field=unknown[0], rule=joined(map(SettingName, (*CAMERA_FIELDS, *OTHER_FIELDS)), last=", "),
+            value=unknown[0],
+        )  # fmt: skip
     if not isinstance(given.get("aligned"), bool | None):
-        raise TypeError(f"aligned must be True or False, but is {given['aligned']!r}: leave it out to have it done")
+        raise InputTypeError(
+            "{aligned} must be {rule}, but is {value!r}",
+            field="aligned", rule="True or False", value=given["aligned"], remedy="leave it out to have it done",
+        )  # fmt: skip
     notes = _shared(frames)
     camera = {name: _merged(name, frames, given.get(name), notes) for name in CAMERA_FIELDS}
     distances = _distances(frames, given.get("focus_distances") or {}, notes)
@@ -119,11 +128,12 @@ def _shared(frames: Sequence[FrameSettings]) -> list[str]:
     notes = []
     for text in texts:
         files = [frame.file for frame in frames if text in frame.notes]
-        notes.append(text if len(files) == len(frames) else f"{_listed(files)}: {text}")
+        before = "" if len(files) == len(frames) else f"{_some_of(files)}: "
+        notes.append(text.within(before) if isinstance(text, Sentence) else before + text)
     return notes
 
 
-def _listed(files: Sequence[str]) -> str:
+def _some_of(files: Sequence[str]) -> str:
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
@@ -133,7 +143,14 @@ def _merged(name: str, frames: Sequence[FrameSettings], given: Any, notes: list[
     if given is not None:
         value = given if isinstance(given, Value) else exact(_number(name, given), "given")
         if found and value.disagrees(found[0][1]):
-            notes.append(f"{name} is {value}, the metadata says {found[0][1]}")
+            notes.append(
+                Sentence(
+                    "{name} is {value}, the metadata says {found}",
+                    name=SettingName(name),
+                    value=value,
+                    found=found[0][1],
+                )
+            )
         return value
     if not found:
         return None
@@ -141,16 +158,23 @@ def _merged(name: str, frames: Sequence[FrameSettings], given: Any, notes: list[
     if low.high < high.low:
         scale, unit = (1e3, " mm") if name == "focal_length" else (1e6, " um") if name == "pixel_pitch" else (1.0, "")
         what = {"focal_length": "the zoom", "f_number": "the aperture", "pixel_pitch": "the pixel pitch"}[name]
-        raise ValueError(
-            f"{what} changed between frames: {low_file} has {low.value * scale:.4g}{unit}, "
-            f"{high_file} has {high.value * scale:.4g}{unit}: take photos of one setting, or give {FLAGS[name]}"
-        )
+        raise InputError(
+            "{what} changed between frames: {low_file} has {low:.4g}{unit}, {high_file} has {high:.4g}{unit}",
+            field=name, rule="the same in all photos", value=(low.value, high.value),
+            what=what, unit=unit, low_file=low_file, high_file=high_file,
+            low=low.value * scale, high=high.value * scale,
+            remedy="take photos of one setting, or give {setting}", setting=SettingName(name),
+        )  # fmt: skip
     return found[0][1]
 
 
 def _number(name: str, given: Any) -> float:
     if isinstance(given, bool | str):
-        raise TypeError(f"{name} must be a number{' of metres' if name != 'f_number' else ''}, but is {given!r}")
+        raise InputTypeError(
+            "{name} must be {rule}, but is {value!r}",
+            name=SettingName(name), field=name, rule="a number" if name == "f_number" else "a number of metres",
+            value=given,
+        )  # fmt: skip
     return float(given)
 
 
@@ -169,10 +193,13 @@ def _distances(frames: Sequence[FrameSettings], given: Mapping[str, Any], notes:
         else:
             differing = [f.file for f, a, b in zip(frames, known, names, strict=True) if a.disagrees(b)]
             if differing:
-                notes.append(f"{known[0].source} differs from the distance in the file name: {_listed(differing)}")
+                notes.append(f"{known[0].source} differs from the distance in the file name: {_some_of(differing)}")
     strangers = sorted(set(given) - {frame.file for frame in frames})
     if strangers:
-        raise ValueError(f"focus_distances names {strangers[0]}, which is no photo of this stack: check the name")
+        raise InputError(
+            "{focus_distances} names {value}, which is no photo of this stack",
+            field="focus_distances", rule="names of photos", value=strangers[0], remedy="check the name",
+        )  # fmt: skip
     for number, frame in enumerate(frames):
         if frame.file in given:
             chosen[number] = _given_distance(given[frame.file], frame.file)
@@ -184,7 +211,10 @@ def _given_distance(value: Any, file: str) -> Value:
         return value
     ends = value if isinstance(value, tuple | list) else (value,)
     if not all(isinstance(end, int | float) and end > 0 for end in ends) or len(ends) not in (1, 2):
-        raise ValueError(f"{file}: the focus distance must be metres above 0, or (near, far), but is {value!r}")
+        raise InputError(
+            "{file}: the focus distance must be {rule}, but is {value!r}",
+            field="focus_distances", rule="metres above 0, or (near, far)", value=value, file=file,
+        )  # fmt: skip
     return between(ends[0], ends[1], "given") if len(ends) == 2 else exact(float(ends[0]), "given")
 
 
@@ -196,7 +226,10 @@ def _reference(
     if given in ("lens", "sensor"):
         return given, overrides.get("reference_source", "given")
     if given is not None:
-        raise ValueError(f'focus_reference (--focus-reference) must be "lens" or "sensor", but is {given!r}')
+        raise InputError(
+            "{focus_reference} must be {rule}, but is {value!r}",
+            field="focus_reference", rule='"lens" or "sensor"', value=given,
+        )  # fmt: skip
     sources = {value.source for value in distances if value is not None}
     if sources and sources <= {"stack.toml", "given"}:
         return "lens", "the default for distances that are given"
@@ -204,7 +237,12 @@ def _reference(
     if is_phone(make):
         return "lens", "phones count from the lens"
     if sources and {frame.focus_reference for frame in frames} - {None} == {"sensor"}:
-        notes.append(f"distances count from the sensor, as {make} has them: --focus-reference lens where they do not")
+        notes.append(
+            Sentence(
+                'distances count from the sensor, as {make} has them: give {focus_reference="lens"} where they do not',
+                make=make,
+            )
+        )
         return "sensor", f"the convention of {make}"
     return "lens", "the default where the maker's convention is unknown"
 
@@ -228,7 +266,7 @@ def _note_equal_distances(frames: Sequence[FrameSettings], distances: Sequence[V
     for (metres, low, high, only_range), files in groups.items():
         if len(files) > 1:
             what = f"range, {low:.4g} to {high:.4g} m" if only_range else f"distance, {metres:.4g} m"
-            notes.append(f"{_listed(files)} have one focus {what}")
+            notes.append(f"{_some_of(files)} have one focus {what}")
 
 
 def stack_toml(settings: StackSettings, magnifications: Sequence[float] = ()) -> str:
@@ -266,7 +304,10 @@ def write_stack_toml(
 ) -> None:
     """Write a stack.toml, whole or not at all."""
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists and was left alone: move it away, or overwrite it with --force")
+        raise InputFileExistsError(
+            "{path} exists and was left alone",
+            field="overwrite", path=path, remedy="move it away, or overwrite it with {overwrite=True}",
+        )  # fmt: skip
     text = stack_toml(settings, magnifications)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

@@ -1,4 +1,4 @@
-"""stack.toml: what the user knows better than the metadata, every key known and of its type (DESIGN.md section 8)."""
+"""stack.toml: what the user knows better than the metadata, every key known and of its type."""
 
 from __future__ import annotations
 

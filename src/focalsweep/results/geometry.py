@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from focalsweep.errors import InputError
 from focalsweep.results.figures import srgb_8_bit
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
@@ -74,7 +75,9 @@ def projection_px(result: DepthResult) -> float:
 def metric_camera(result: DepthResult) -> Camera:
     """The camera of a result in metres; what has no unit has none, and so no place in space."""
     if not isinstance(result.camera, Camera):
-        raise ValueError("depth without a unit has no geometry in metres: give the focus distances")
+        raise InputError(
+            "depth without a unit has no geometry in metres", field="focus_distances", remedy="give {focus_distances}"
+        )
     return result.camera
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalsweep.errors import InputError
 from focalsweep.optics.psf import Disk, Gaussian, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.progress import Progress
@@ -250,10 +251,11 @@ def _tile_picture(
         limit = limit * 3 // 4
     limit = fast_length(limit)
     if limit - margin - 2 * halo < 16:
-        raise ValueError(
-            f"a workspace of {workspace / 2**20:.0f} MB is too small for blur of up to {margin - LEAST_MARGIN_PX} px: "
-            "allow more memory, narrow the range of planes, or make the pictures smaller"
-        )
+        raise InputError(
+            "a workspace of {megabytes:.0f} MB is too small for blur of up to {blur_px} px",
+            field="memory", value=workspace, megabytes=workspace / 2**20, blur_px=margin - LEAST_MARGIN_PX,
+            remedy="allow more {memory}, narrow the range of {planes}, or make the pictures smaller",
+        )  # fmt: skip
     rows, height = _cut(stack.size[0], limit, margin, halo)
     columns, width = _cut(stack.size[1], limit, margin, halo)
     return cut_picture(rows, columns), (height, width)

@@ -9,12 +9,13 @@ from typing import Any
 
 import gradio as gr
 
-from focalsweep.errors import USER_ERRORS, explain
+from focalsweep.errors import USER_ERRORS, explain, say
 from focalsweep.results.figures import metres
 from focalsweep.web import views
-from focalsweep.web.jobs import Failed, News, Progress
-from focalsweep.web.table import CAMERA, rows, source_of
+from focalsweep.web.jobs import Failed, News, Running
+from focalsweep.web.table import rows, source_of
 from focalsweep.web.visitors import Visitor
+from focalsweep.web.words import CAMERA, WORDS
 
 STAGES = {  # what the page calls them, and the share of the whole that is done when they begin
     "reading": ("Reading the photos", 0.05),
@@ -81,13 +82,13 @@ def settings_after(p: Parts, visitor: Visitor, act: Callable[[], Any]) -> dict[A
     try:
         act()
     except USER_ERRORS as error:
-        words = error_box(explain(error))
+        words = error_box(explain(error, WORDS))
     settings = visitor.settings
     if settings is None:
         hidden = gr.update(visible=False)
         return {p.message: words, p.settings: hidden, p.run: hidden, p.results: hidden, p.status: ""}
     if not words and settings.notes:
-        words = "".join(f'<p class="fs-note">{escape(note)}</p>' for note in settings.notes)
+        words = "".join(f'<p class="fs-note">{escape(say(note, WORDS))}</p>' for note in settings.notes)
     shown = visitor.shown.camera
     boxes = {}
     for name, box in p.camera.items():
@@ -127,13 +128,13 @@ def status(news: News | int) -> str:
             return _progress("Starting", 0.0)
         others = "1 other stack" if news == 1 else f"{news} other stacks"
         return _progress(f"Waiting in line: {others} first", 0.0)
-    if isinstance(news, Progress):
+    if isinstance(news, Running):
         words, begins = STAGES.get(news.stage, (news.stage, 0.5))
         ends = min((share for _, share in STAGES.values() if share > begins), default=1.0)
         return _progress(words, begins + (ends - begins) * news.share)
     if isinstance(news, Failed):
         cancelled = news.sentence == "cancelled"
-        return '<p class="fs-note">Cancelled.</p>' if cancelled else error_box(news.sentence)
+        return '<p class="fs-note">Cancelled.</p>' if cancelled else error_box(say(news.sentence, WORDS))
     return ""
 
 

@@ -25,8 +25,9 @@ from focalsweep.web.answers import (
 from focalsweep.web.jobs import Done, Failed
 from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
-from focalsweep.web.table import CAMERA, UNITS, Typed, rows
+from focalsweep.web.table import UNITS, Typed, rows
 from focalsweep.web.visitors import Visitor, Visitors
+from focalsweep.web.words import CAMERA, WORDS
 
 OPENING_SECONDS = 0.4  # of a tab
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -75,7 +76,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             # In a thread: others are served meanwhile.
             await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
         except USER_ERRORS as error:
-            yield {p.status: error_box(explain(error))}
+            yield {p.status: error_box(explain(error, WORDS))}
             return
         begun: dict[Any, Any] = {
             p.run: gr.update(interactive=False),
@@ -105,11 +106,11 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         mark = views.mark_at(outcome, *event.index)
         if mode == DEPTH_MODES[0]:
             visitor.marks = [mark]
-            told = {p.reading: views.reading(outcome, mark), p.curve: views.cost_curve_view(outcome, stack, mark)}
+            shown = {p.reading: views.reading(outcome, mark), p.curve: views.cost_curve_view(outcome, stack, mark)}
         else:
             visitor.marks = [mark] if len(visitor.marks) != 1 else [*visitor.marks, mark]
-            told = {p.reading: views.ruler(outcome, visitor.marks), p.curve: ""}
-        return told | {p.depth: views.depth_view(outcome, visitor.marks)}
+            shown = {p.reading: views.ruler(outcome, visitor.marks), p.curve: ""}
+        return shown | {p.depth: views.depth_view(outcome, visitor.marks)}
 
     def change_mode(mode: str, request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)

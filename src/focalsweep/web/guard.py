@@ -29,7 +29,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
 }
-Refusal = tuple[int, str]
+Rejection = tuple[int, str]
 
 
 class Guard:
@@ -60,20 +60,20 @@ class Guard:
             await send({"type": "websocket.close"})
             return
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._stranger(headers) or self._wrong_place(scope) or self._too_much(scope, headers)
-        if refusal:
-            await _answer(send, *refusal)
+        rejection = self._foreign_page(headers) or self._unknown_route(scope) or self._over_limits(scope, headers)
+        if rejection:
+            await _answer(send, *rejection)
             return
         announced = int(headers.get(b"content-length", "0"))
         left = announced
 
-        async def counted() -> Any:
+        async def receive_counted() -> Any:
             nonlocal left
             message = await receive()
             left -= len(message.get("body", b""))
             return {"type": "http.disconnect"} if left < 0 else message
 
-        async def dressed(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
                 message["headers"] = kept + [(name.encode(), value.encode()) for name, value in HEADERS.items()]
@@ -82,11 +82,11 @@ class Guard:
         self._arriving += announced
         try:
             with suppress(ClientDisconnect):  # a visitor who left in the middle of an upload: nobody to answer
-                await self._app(scope, counted, dressed)
+                await self._app(scope, receive_counted, send_with_headers)
         finally:
             self._arriving -= announced
 
-    def _stranger(self, headers: dict[bytes, str]) -> Refusal | None:
+    def _foreign_page(self, headers: dict[bytes, str]) -> Rejection | None:
         """Another page in the visitor's browser, which may send but not read: browsers say where a request is from."""
         host = headers.get(b"host", "")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
@@ -99,10 +99,10 @@ class Guard:
             return 403, "this page answers to itself only, not to other pages"
         return None
 
-    def _wrong_place(self, scope: Any) -> Refusal | None:
+    def _unknown_route(self, scope: Any) -> Rejection | None:
         return None if ROUTES.fullmatch(scope["path"]) else (404, "there is nothing here")
 
-    def _too_much(self, scope: Any, headers: dict[bytes, str]) -> Refusal | None:
+    def _over_limits(self, scope: Any, headers: dict[bytes, str]) -> Rejection | None:
         length = headers.get(b"content-length", "0")
         if b"transfer-encoding" in headers or not length.isdecimal():
             return 411, "say first how many bytes come"

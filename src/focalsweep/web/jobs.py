@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from focalsweep.errors import USER_ERRORS, explain
+from focalsweep.errors import USER_ERRORS, InputError, Sentence, sentence_of
 from focalsweep.web.isolation import refuse_other_hosts
 
-Say = Callable[[str, float], None]
 Task = Callable[..., Any]
-"""Called in the other process with `say` and its arguments; everything must pickle."""
+"""Called in the other process with a `Progress` and its arguments; everything must pickle."""
 
 
 @dataclass(frozen=True)
-class Progress:
+class Running:
     stage: str
     share: float
 
 
 @dataclass(frozen=True)
 class Failed:
+    """With the sentence of what is wrong, which knows its settings: the page says their labels."""
+
     sentence: str
 
 
@@ -37,10 +38,10 @@ class Done:
     value: Any
 
 
-News = Progress | Failed | Done
+News = Running | Failed | Done
 
 
-class Job:
+class TaskProcess:
     """A task in a process of its own, from its start to its end."""
 
     def __init__(self, task: Task, *arguments: Any, seconds: float) -> None:
@@ -74,13 +75,13 @@ class Job:
         return latest
 
     def wait(self) -> Any:
-        """The value of a short task; its failure as a ValueError."""
+        """The value of a short task; its failure as an error of the input."""
         while True:
             news = self.news()
             if isinstance(news, Done):
                 return news.value
             if isinstance(news, Failed):
-                raise ValueError(news.sentence)
+                raise InputError(as_sentence(news.sentence))
             self._news.poll(0.05)
 
     def cancel(self) -> None:
@@ -97,9 +98,9 @@ def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> Non
     refuse_other_hosts()
     said: News
     try:
-        said = Done(task(lambda stage, share: connection.send(Progress(stage, share)), *arguments))
+        said = Done(task(lambda stage, share: connection.send(Running(stage, share)), *arguments))
     except USER_ERRORS as error:
-        said = Failed(explain(error))
+        said = Failed(sentence_of(error))
     except MemoryError:
         said = Failed("the photos need more memory than there is: give fewer or smaller ones")
     except Exception:
@@ -107,6 +108,11 @@ def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> Non
         said = Failed("this is a fault of focalsweep: the window it was started in tells more")
     with contextlib.suppress(OSError):  # nobody listens any more
         connection.send(said)
+
+
+def as_sentence(text: str) -> Sentence:
+    """A plain text names no settings."""
+    return text if isinstance(text, Sentence) else Sentence.of([text])
 
 
 def _context() -> Any:

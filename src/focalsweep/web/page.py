@@ -10,8 +10,9 @@ import gradio as gr
 from focalsweep.web.answers import DEPTH_MODES, Parts
 from focalsweep.web.events import connect
 from focalsweep.web.style import TABLE_JAVASCRIPT
-from focalsweep.web.table import CAMERA, UNITS
+from focalsweep.web.table import UNITS
 from focalsweep.web.visitors import Visitors
+from focalsweep.web.words import CAMERA, LABELS
 
 HEAD = """<h1>focalsweep</h1><p>Depth in metres from photos of one still scene, each focused at another distance.
 The photos stay on this computer.</p>"""
@@ -43,21 +44,25 @@ def _settings_part() -> dict[str, Any]:
         gr.HTML('<h2 class="fs-step">Settings</h2>', padding=False)
         camera = {}
         with gr.Row():
-            for name, (label, _, written) in CAMERA.items():
+            for name in CAMERA:
                 camera[name] = gr.Textbox(
-                    label=f"{label} ({written})" if written else label,
+                    label=LABELS[name],
                     info=" ",
                     min_width=150,
                     elem_id=f"fs-{name}",
                     max_lines=1,
                 )
         with gr.Row():
-            unit = gr.Radio(list(UNITS), value="m", label="Focus distances in", min_width=220, elem_id="fs-unit")
-            reference = gr.Radio(["lens", "sensor"], value="lens", label="counted from the", min_width=160)
+            unit = gr.Radio(
+                list(UNITS), value="m", label=f"{LABELS['focus_distances']} in", min_width=220, elem_id="fs-unit"
+            )
+            reference = gr.Radio(["lens", "sensor"], value="lens", label=LABELS["focus_reference"], min_width=160)
         table = gr.HTML(elem_id="fs-table", js_on_load=TABLE_JAVASCRIPT)
         texts = gr.Textbox(visible=False)
         toml = gr.DownloadButton("Download stack.toml", size="sm", scale=0, min_width=180, elem_id="fs-toml")
-        relative = gr.Checkbox(label="Depth without a unit (focus distances unknown, photos in order)")
+        relative = gr.Checkbox(
+            label=f"{LABELS['relative']}: no unit, for focus distances that are unknown, photos in order"
+        )
     made = {"settings": settings, "camera": camera, "reference": reference, "unit": unit}
     return made | {"table": table, "texts": texts, "toml": toml, "relative": relative}
 

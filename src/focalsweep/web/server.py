@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from focalsweep.errors import InputError
 from focalsweep.web.guard import OUR_NAMES, Guard
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.jobs import warm_up
@@ -29,7 +30,11 @@ def read_auth(text: str | None) -> tuple[str, str] | None:
         return None
     name, colon, password = text.partition(":")
     if not (name and colon and password):
-        raise ValueError("--auth must be a name and a password with a colon between, such as anna:secret")
+        raise InputError(
+            "{auth} must be {rule}, such as anna:secret",
+            field="auth",
+            rule="a name and a password with a colon between",
+        )
     return name, password
 
 
@@ -55,7 +60,10 @@ def serve(
         started: called with the page's address when it can be opened.
     """
     if not is_loopback(host) and auth is None:
-        raise ValueError(f"--host {host} lets others reach this page: give --auth NAME:PASSWORD too, or leave it out")
+        raise InputError(
+            "{host} {value} lets others reach this page",
+            field="host", value=host, remedy="give {auth=NAME:PASSWORD} too, or leave it out",
+        )  # fmt: skip
     with contextlib.closing(_listen(host, port)) as listening, own_folder() as root:
         refuse_other_hosts()
         warm_up()
@@ -179,6 +187,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ValueError(
-            f"--host {host} --port {port} cannot be used ({reason}): give another port or address"
-        ) from None
+        raise InputError(
+            "{host} {address} {port} {value} cannot be used ({reason})",
+            field="port", value=port, address=host, reason=reason, remedy="give another port or address",
+        ) from None  # fmt: skip

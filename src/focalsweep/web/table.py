@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from focalsweep.errors import InputError, SettingName
 from focalsweep.photos.settings import StackSettings
 from focalsweep.photos.values import Value
+from focalsweep.web.words import CAMERA
 
 
 def _inverse(value: float) -> float:
@@ -22,11 +24,6 @@ UNITS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
     "dioptres": (_inverse, _inverse),
 }
 """Of focus distances: from metres to what is shown, and back."""
-CAMERA = {
-    "focal_length": ("Focal length", 1e3, "mm"),
-    "f_number": ("f-number", 1.0, ""),
-    "pixel_pitch": ("Pixel pitch", 1e6, "µm"),
-}
 MISSING = "missing: type it in"
 INFINITE = {"inf", "infinity", "∞"}
 
@@ -100,10 +97,9 @@ def changes(shown: Shown, typed: Typed, given: dict[str, Any]) -> dict[str, Any]
     for name, text in typed.camera.items():
         if text.strip() == shown.camera.get(name, ""):
             continue
-        label, factor, _ = CAMERA[name]
         changed.pop(name, None)
         if text.strip():
-            changed[name] = _number(text, label.lower()) / factor
+            changed[name] = _number(text, name) / CAMERA[name][1]
     for file, text in typed.frames:
         text = text.strip()
         if file not in shown.frames or text == shown.frames[file]:
@@ -123,14 +119,20 @@ def _distance(text: str, file: str, unit: str) -> float:
         return math.inf
     value = _plain(text)
     if value is None or value < 0 or (value == 0 and unit != "dioptres"):
-        raise ValueError(f"{file}: the focus distance must be a number above 0, or inf, but is {text!r}")
+        raise InputError(
+            "{file}: the focus distance must be {rule}, but is {value!r}",
+            field="focus_distances", rule="a number above 0, or inf", value=text, file=file,
+        )  # fmt: skip
     return UNITS[unit][1](value)
 
 
-def _number(text: str, label: str) -> float:
-    value = _plain(text.lower().removeprefix("f/") if label == "f-number" else text)
+def _number(text: str, name: str) -> float:
+    value = _plain(text.lower().removeprefix("f/") if name == "f_number" else text)
     if value is None or value <= 0:
-        raise ValueError(f"the {label} must be a number above 0, but is {text!r}")
+        raise InputError(
+            "{name} must be {rule}, but is {value!r}",
+            name=SettingName(name), field=name, rule="a number above 0", value=text,
+        )  # fmt: skip
     return value
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from focalsweep.errors import say
 from focalsweep.methods.sweep import cost_curve
 from focalsweep.results.contact_sheet import (
     CONFIDENCE_TICKS,
@@ -25,6 +26,7 @@ from focalsweep.results.geometry import measure_distance
 from focalsweep.results.refocus import refocus
 from focalsweep.types import FocalStack
 from focalsweep.web.tasks import Outcome
+from focalsweep.web.words import WORDS
 
 Mark = tuple[int, int]  # row, column
 LEAST_WIDTH_PX = 700  # above the widest that the page shows it
@@ -158,10 +160,10 @@ def summary(outcome: Outcome) -> str:
     words = "no pixel has a depth"
     if depth.size:
         near, middle, far = np.quantile(depth, [0.005, 0.5, 0.995]).tolist()
-        say: Any = (lambda value: f"{value:.3g}") if outcome.relative else metres
-        words = f"Depth from {say(near)} to {say(far)}, median {say(middle)}"
+        shown: Any = (lambda value: f"{value:.3g}") if outcome.relative else metres
+        words = f"Depth from {shown(near)} to {shown(far)}, median {shown(middle)}"
         words += ", without a unit" if outcome.relative else ""
-    notes = "".join(f"<li>{escape(note)}</li>" for note in outcome.notes)
+    notes = "".join(f"<li>{escape(say(note, WORDS))}</li>" for note in outcome.notes)
     return f"<p><b>{escape(words)}</b></p>" + (f'<ul class="fs-notes">{notes}</ul>' if notes else "")
 
 

@@ -12,9 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from focalsweep.errors import InputError, Sentence, sentence_of
 from focalsweep.photos.settings import StackSettings, stack_toml
 from focalsweep.types import FocalStack
-from focalsweep.web.jobs import Done, Failed, Job, Line, News, Progress
+from focalsweep.web.jobs import Done, Failed, Line, News, Running, TaskProcess, as_sentence
 from focalsweep.web.limits import Limits, receive
 from focalsweep.web.table import Shown, Typed, changes, show, sorted_by_focus
 from focalsweep.web.tasks import Outcome, estimate, load_outcome, load_stack_of, look
@@ -30,7 +31,7 @@ class Visitor:
     def __init__(self, root: Path, limits: Limits, line: Line, device: str) -> None:
         self._root, self._limits, self._line, self._device = root, limits, line, device
         self._folder: Path | None = None
-        self._job: Job | None = None
+        self._job: TaskProcess | None = None
         self._running, self._cancelled = False, False
         self.has_news = False  # a result that the page does not show yet
         self.changing = threading.RLock()  # settings change one after the other, each on what the one before left
@@ -125,7 +126,7 @@ class Visitor:
             async for news in self._work(relative):
                 yield news
         except ValueError as error:
-            yield Failed(str(error))
+            yield Failed(sentence_of(error))
         finally:
             if ticket is not None:
                 self._line.leave(ticket)
@@ -138,16 +139,16 @@ class Visitor:
         folder, limits = self._folder, self._limits
         assert folder is not None
         arguments = (folder / "photos", folder / "out", self.given, relative, limits, self._device)
-        self._job = await asyncio.to_thread(Job, estimate, *arguments, seconds=limits.seconds)
+        self._job = await asyncio.to_thread(TaskProcess, estimate, *arguments, seconds=limits.seconds)
         if self._cancelled:
             self._job.cancel()
         while True:
             news = self._job.news()
             self.last_seen = time.monotonic()
             if isinstance(news, Failed):
-                yield Failed(self.without_folders(news.sentence))
+                yield Failed(self.without_folders(as_sentence(news.sentence)))
                 return
-            if isinstance(news, Done | Progress):
+            if isinstance(news, Done | Running):
                 yield news
             if isinstance(news, Done):
                 return
@@ -167,20 +168,22 @@ class Visitor:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def without_folders(self, words: str) -> str:
+    def without_folders(self, sentence: Sentence) -> Sentence:
         """A sentence that names files, and "the photos" for their folder."""
         if self._folder is None:
-            return words
+            return sentence
         photos = str(self._folder / "photos")
-        return words.replace(f"{photos}/", "").replace(photos, "the photos").replace(str(self._folder), "the result")
+        for old, new in ((f"{photos}/", ""), (photos, "the photos"), (str(self._folder), "the result")):
+            sentence = sentence.with_text(old, new)
+        return sentence
 
     def _look(self, given: dict[str, Any]) -> None:
         assert self._folder is not None
-        job = Job(look, self._folder / "photos", given, self._limits, seconds=self._limits.look_seconds)
+        job = TaskProcess(look, self._folder / "photos", given, self._limits, seconds=self._limits.look_seconds)
         try:
             settings, self._magnifications = job.wait()
         except ValueError as error:
-            raise ValueError(self.without_folders(str(error))) from None
+            raise InputError(self.without_folders(sentence_of(error))) from None
         self.settings, self.given = sorted_by_focus(settings), given
 
 

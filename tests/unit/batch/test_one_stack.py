@@ -5,18 +5,20 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
+from focalsweep import estimate
 from focalsweep.batch import one_stack
-from focalsweep.batch.one_stack import Job, retry, work_on
+from focalsweep.batch.one_stack import retry, work_on
 from focalsweep.batch.stores import Store
+from focalsweep.to_files import Job
 from tests.e2e.running import write_small_stack
 from tests.errors import assert_one_sentence
 
-JOB = Job("argmin", torch.device("cpu"), None, True, None, [], False)
+JOB = Job("argmin")
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +60,8 @@ def test_bad_input_is_final_and_told_by_the_name_of_its_store(
     for path in (scans.path / "a").glob("*.png"):
         path.write_bytes(path.read_bytes()[:60])
     opened: list[Any] = []
-    import focalsweep.photos.reading as reading
-
-    real = reading.open_photos
-    monkeypatch.setattr(reading, "open_photos", lambda *a, **k: opened.append(a) or real(*a, **k))
+    real = estimate.open_photos
+    monkeypatch.setattr(estimate, "open_photos", lambda *a, **k: opened.append(a) or real(*a, **k))
     store = remote(scans.path)
     row = work_on("a", store, remote(tmp_path / "out"), JOB)
     assert row["status"] == "failed" and len(opened) == 1
@@ -94,16 +94,16 @@ def test_what_is_no_bad_input_is_tried_again_and_told_with_its_kind(
 ) -> None:
     calls: list[int] = []
 
-    def estimate(*_: Any) -> Any:
+    def run_out(*_: Any) -> Any:
         calls.append(1)
         raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr(one_stack, "estimate_to_files", estimate)
+    monkeypatch.setattr(one_stack, "estimate_to_files", run_out)
     row = work_on("a", scans, Store(str(tmp_path / "out")), JOB)
     assert (row["message"], len(calls)) == ("RuntimeError: CUDA out of memory", 3)
 
 
-def test_patience_has_an_end_and_exceptions_to_it() -> None:
+def test_retries_have_an_end_and_exceptions() -> None:
     def fail() -> None:
         calls.append(1)
         raise ValueError("no")
@@ -140,14 +140,13 @@ def test_fetching_and_putting_overlap_computing_but_computing_does_not(
         step("fetch")
         return folder
 
-    def estimate(*_: Any) -> Any:
+    def compute(*_: Any) -> Any:
         step("compute")
-        return [], {}
+        return SimpleNamespace(summary={"warnings": []})
 
     monkeypatch.setattr(Store, "fetch", fetch)
     monkeypatch.setattr(Store, "put", lambda *_: None)
-    monkeypatch.setattr(one_stack, "estimate_to_files", estimate)
-    monkeypatch.setattr("focalsweep.photos.reading.open_photos", lambda *a, **k: None)
+    monkeypatch.setattr(one_stack, "estimate_to_files", compute)
     lock = threading.Lock()
     places = Store(str(tmp_path / "scans")), Store(str(tmp_path / "out"))
     with ThreadPoolExecutor(3) as pool:

@@ -10,7 +10,16 @@ from focalsweep.batch import summary
 from focalsweep.batch.stores import Store
 from focalsweep.batch.summary import COLUMNS, Summary, read_rows
 
-DONE = {"frames": 3, "width": 8, "height": 6, "near_m": 0.1, "median_m": 0.25, "far_m": 1 / 3, "seconds": 1.5}
+DONE = {
+    "frames": 3,
+    "width": 8,
+    "height": 6,
+    "unit": "m",
+    "near_m": 0.1,
+    "median_m": 0.25,
+    "far_m": 1 / 3,
+    "seconds": 1.5,
+}
 
 
 def made(store: Store, names: list[str], kept: set[str], said: list[str] | None = None) -> Summary:
@@ -54,6 +63,16 @@ def test_parquet_has_the_same_lines(tmp_path: Path) -> None:
     )
 
 
+def test_a_stack_without_a_unit_has_no_metres(tmp_path: Path) -> None:
+    metres = dict.fromkeys(("unit", "near_m", "median_m", "far_m"))
+    rows = made(Store(str(tmp_path)), ["a"], set())
+    rows.add({"stack": "a", "status": "done", **DONE, **metres})
+    rows.write()
+    (line,) = lines_of(tmp_path)
+    assert [line[name] for name in metres] == [""] * 4 and line["frames"] == "3"
+    assert not set(metres) & set(read_rows(Store(str(tmp_path)))["a"])
+
+
 def test_without_pyarrow_there_is_the_csv_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "find_spec", lambda name: None)
     made(Store(str(tmp_path)), ["a"], set()).write()
@@ -64,7 +83,7 @@ def test_figures_of_a_result_without_a_line_come_from_its_record(tmp_path: Path)
     """As after a driver that was killed before it wrote them."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "run.json").write_text(json.dumps({"summary": {"frames": 3, "median_m": 0.25}}))
-    (tmp_path / "results.csv").write_text(",".join(COLUMNS) + "\na,failed,,,,,,,,no\n")
+    (tmp_path / "results.csv").write_text(",".join(COLUMNS) + "\na,failed,,,,,,,,,no\n")
     rows = made(Store(str(tmp_path)), ["a"], {"a"})
     rows.write()
     (line,) = lines_of(tmp_path)

@@ -205,9 +205,9 @@ def test_a_reference_that_was_left_out_is_replaced() -> None:
 def test_too_few_frames_remain() -> None:
     frames, _, _ = stack(Shake(frames=4, size=SIZE), 8)
     message = message_of(lambda: align([frames[0], flat(), frames[1], flat(0.2)]), ValueError)
-    assert_one_sentence(message, "only 2 of 4", "frame 1 and frame 3", "tripod", "--align none")
+    assert_one_sentence(message, "only 2 of 4", "frame 1 and frame 3", "tripod", 'align="none"')
     message = message_of(lambda: align([frames[0], flat()], names=["a.jpg", "b.jpg"]), ValueError)
-    assert_one_sentence(message, "only 1 of 2", "b.jpg", "tripod", "--align none")
+    assert_one_sentence(message, "only 1 of 2", "b.jpg", "tripod", 'align="none"')
 
 
 def test_parallax_is_told() -> None:
@@ -299,7 +299,7 @@ def test_each_frame_is_read_once_to_measure_and_once_to_warp() -> None:
 
 BAD: dict[str, tuple[Callable[[list[Array]], object], tuple[str, ...]]] = {
     "one frame": (lambda f: align(f[:1]), ("at least 2 frames", "has 1")),
-    "mode": (lambda f: align(f, mode="best"), ("'best'", "auto, none")),
+    "mode": (lambda f: align(f, mode="best"), ("'best'", "auto or none")),
     "sizes": (lambda f: align([f[0], f[1][:-1]], names=["a.jpg", "b.jpg"]), ("b.jpg", "a.jpg", "one size")),
     "names": (lambda f: align(f, names=["a.jpg"]), ("5 frames", "are 1")),
     "reference": (lambda f: align(f, reference=5), ("0 to 4", "is 5")),

@@ -159,8 +159,7 @@ def test_floats_beyond_white_are_scaled_by_one_factor(folder: Path) -> None:
     white = max(float(light.max()) for light in lights)
     expected = torch.from_numpy(np.stack(lights).transpose(0, 3, 1, 2) / white)
     torch.testing.assert_close(stack.images, expected)
-    photos, alignment = open_photos(folder).measured()
-    pixels = torch.from_numpy(np.stack(list(photos.pixels(alignment))))
+    pixels = torch.from_numpy(np.stack(list(open_photos(folder).register().pictures())))
     torch.testing.assert_close(pixels.movedim(-1, 1), stack.images, rtol=0, atol=0)
 
 

@@ -9,7 +9,8 @@ import tifffile
 import torch
 from PIL import Image
 
-from focalsweep import load_stack
+from focalsweep import RelativeLens, load_stack
+from focalsweep.photos.frames import read_stack
 from focalsweep.photos.reading import Photos, open_photos
 from focalsweep.photos.registered import registered_files
 from focalsweep.photos.stack_file import read_stack_file
@@ -68,8 +69,7 @@ def test_read_again_they_are_the_same_stack(shots: Path, tmp_path: Path, referen
     entries = [(f"{i}.png", f"focus_distance = {metres}") for i, metres in enumerate((0.8, 1.0, 1.4))]
     entries.append(("3.png", "focus_range = [1.9, 2.1]\nmagnification = 1.1"))
     photos = opened(shots, CAMERA + f'focus_reference = "{reference}"\n' + frames(*entries))
-    kept, alignment = photos.measured()
-    expected = kept.stack(alignment)
+    expected = read_stack(photos.register())
     write_registered(photos, tmp_path, silent)
     stack = load_stack(tmp_path)
     assert stack.size == expected.size != (150, 200)
@@ -107,7 +107,7 @@ def test_relative_stacks_keep_their_order(shots: Path, tmp_path: Path, order: st
     write_registered(photos, tmp_path, silent)
     assert read_stack_file(tmp_path).camera["order"] == "near-to-far"
     again = open_photos(tmp_path)
-    assert again.relative
+    assert isinstance(again.camera, RelativeLens)
     nearest = "0" if order == "near-to-far" else "3"
     assert again.names[0] == f"00_{nearest}.tif"
     assert again.focus_distances == photos.focus_distances

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from focalsweep.photos import registration
-from focalsweep.photos.registration import Picture, Registration, local_scale, normal_coordinates, prepare, register
+from focalsweep.photos.registration import (
+    Pyramid,
+    Registration,
+    build_pyramid,
+    local_scale,
+    normal_coordinates,
+    register,
+)
 
 from .handheld import Array, Matrix, Shake, corner_error_px, pan, photograph, similarity
 
@@ -16,10 +23,10 @@ def in_pixels(found: Registration, size: tuple[int, int] = SIZE) -> Matrix:
     return np.asarray(np.linalg.inv(normal) @ found.transform @ normal)
 
 
-def pair(shake: Shake, seed: int) -> tuple[Picture, Picture, Matrix]:
+def pair(shake: Shake, seed: int) -> tuple[Pyramid, Pyramid, Matrix]:
     """The first and the last frame, and the transform between them."""
     frames, moves, _ = photograph(shake, seed)
-    return prepare(frames[0]), prepare(frames[-1]), moves[-1] @ np.linalg.inv(moves[0])
+    return build_pyramid(frames[0]), build_pyramid(frames[-1]), moves[-1] @ np.linalg.inv(moves[0])
 
 
 def test_pairs_that_differ_in_focus_zoom_place_and_exposure() -> None:
@@ -55,7 +62,7 @@ def test_a_sheared_picture_needs_an_affine() -> None:
 
 
 def test_photos_larger_than_the_working_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registration, "WORKING_PX", 150)  # not a divisor of the width
+    monkeypatch.setattr(registration, "FINEST_PX", 150)  # not a divisor of the width
     first, second, true = pair(Shake(frames=2, blur_px=8, size=SIZE), 5)
     assert max(first.levels[-1].shape) == 150
     assert corner_error_px(in_pixels(register(first, second)), true, SIZE) < 0.7
@@ -80,7 +87,7 @@ def stars(move: Matrix) -> Array:
 
 def test_features_find_what_the_climb_misses() -> None:
     true = similarity(SIZE, 1.1, 3.0, (-30, 30))
-    first, second = prepare(stars(np.eye(3))), prepare(stars(true))
+    first, second = build_pyramid(stars(np.eye(3))), build_pyramid(stars(true))
     assert not registration._climb(first, second, np.eye(3), from_features=False).plausible
     found = register(first, second)
     assert found.plausible
@@ -90,7 +97,7 @@ def test_features_find_what_the_climb_misses() -> None:
 def test_features_that_do_not_agree_give_no_start() -> None:
     first, _, _ = pair(Shake(frames=2, size=SIZE), 0)
     other, _, _ = pair(Shake(frames=2, size=SIZE), 1)
-    flat = prepare(np.full((*SIZE, 3), 0.4, np.float32))
+    flat = build_pyramid(np.full((*SIZE, 3), 0.4, np.float32))
     assert registration._match_features(first, other) is None
     assert registration._match_features(first, flat) is None
 
@@ -105,7 +112,7 @@ def test_what_does_not_belong_is_not_plausible(what: str) -> None:
         "nothing": np.full((*SIZE, 3), 0.4, np.float32),
         "black": np.zeros((*SIZE, 3), np.float32),
     }
-    first, other = prepare(frames[0]), prepare(others[what])
+    first, other = build_pyramid(frames[0]), build_pyramid(others[what])
     assert not register(first, other).plausible
 
 
@@ -132,12 +139,12 @@ def test_limits_of_what_one_camera_does(move: Matrix, plausible: bool) -> None:
 
 def test_parallax_shows_as_residual() -> None:
     frames, _, _ = photograph(Shake(frames=2, blur_px=4, size=SIZE, shift_px=0, turn_deg=0, breathing=0), 8)
-    first = prepare(frames[0])
-    still = register(first, prepare(frames[0])).residual_px
+    first = build_pyramid(frames[0])
+    still = register(first, build_pyramid(frames[0])).residual_px
     moved = frames[0].copy()
     moved[60:180, 40:200] = frames[0][60:180, 37:197]  # a near thing that went 3 px to the right
     assert still == 0
-    assert 2 < register(first, prepare(moved)).residual_px < 4.5
+    assert 2 < register(first, build_pyramid(moved)).residual_px < 4.5
 
 
 def test_local_scale_of_a_homography_is_that_of_small_things() -> None:

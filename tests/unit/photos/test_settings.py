@@ -73,13 +73,13 @@ def test_one_camera_for_all() -> None:
     [
         (
             {"FocalLength": 45.0},
-            ("the zoom", "0.jpg has 38 mm", "1.jpg has 45 mm", "--focal-length-mm"),
+            ("the zoom", "0.jpg has 38 mm", "1.jpg has 45 mm", "give focal_length"),
             "focal_length",
         ),
-        ({"FNumber": 4.0}, ("the aperture", "0.jpg has 2.8", "1.jpg has 4", "--f-number"), "f_number"),
+        ({"FNumber": 4.0}, ("the aperture", "0.jpg has 2.8", "1.jpg has 4", "give f_number"), "f_number"),
         (
             {"ImageWidth": 1920, "ImageHeight": 1280},
-            ("the pixel pitch", "4.302 um", "11.61 um", "--pixel-pitch-um"),
+            ("the pixel pitch", "4.302 um", "11.61 um", "give pixel_pitch"),
             "pixel_pitch",
         ),
     ],
@@ -239,7 +239,7 @@ def test_existing_file_is_left_alone(tmp_path: Path) -> None:
     path.write_text("mine")
     settings = stack_settings(frames(0.5))
     assert_one_sentence(
-        message_of(lambda: write_stack_toml(path, settings), FileExistsError), "stack.toml", "overwrite"
+        message_of(lambda: write_stack_toml(path, settings), FileExistsError), "stack.toml", "overwrite=True"
     )
     assert path.read_text() == "mine"
     write_stack_toml(path, settings, overwrite=True)

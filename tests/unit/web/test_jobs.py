@@ -6,32 +6,33 @@ from typing import Any
 
 import pytest
 
-from focalsweep.web.jobs import Done, Failed, Job, Line, News, Progress, Say
+from focalsweep.progress import Progress
+from focalsweep.web.jobs import Done, Failed, Line, News, Running, TaskProcess
 
 
-def add(say: Say, a: int, b: int) -> int:
+def add(say: Progress, a: int, b: int) -> int:
     say("adding", 0.5)
     return a + b
 
 
-def fail(say: Say) -> None:
+def fail(say: Progress) -> None:
     raise ValueError("a.jpg is odd: leave it out")
 
 
-def break_down(say: Say) -> None:
+def break_down(say: Progress) -> None:
     raise KeyError("bug")
 
 
-def crash(say: Say) -> None:
+def crash(say: Progress) -> None:
     os._exit(3)
 
 
-def sleep(say: Say) -> None:
+def sleep(say: Progress) -> None:
     say("sleeping", 0.0)
     time.sleep(60)
 
 
-def last_news(job: Job, seconds: float = 60) -> tuple[News, list[News]]:
+def last_news(job: TaskProcess, seconds: float = 60) -> tuple[News, list[News]]:
     heard: list[News] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -45,12 +46,12 @@ def last_news(job: Job, seconds: float = 60) -> tuple[News, list[News]]:
 
 
 def test_value_and_progress() -> None:
-    job = Job(add, 2, 3, seconds=60)
+    job = TaskProcess(add, 2, 3, seconds=60)
     last, heard = last_news(job)
     assert last == Done(5)
-    assert all(news == Progress("adding", 0.5) for news in heard[:-1])
+    assert all(news == Running("adding", 0.5) for news in heard[:-1])
     assert job.news() == Done(5)
-    assert Job(add, 2, 3, seconds=60).wait() == 5
+    assert TaskProcess(add, 2, 3, seconds=60).wait() == 5
 
 
 @pytest.mark.parametrize(
@@ -58,14 +59,14 @@ def test_value_and_progress() -> None:
     [(fail, "a.jpg is odd: leave it out"), (break_down, "fault of focalsweep"), (crash, "broke off")],
 )
 def test_failures_are_sentences(task: Any, words: str) -> None:
-    last, _ = last_news(Job(task, seconds=60))
+    last, _ = last_news(TaskProcess(task, seconds=60))
     assert isinstance(last, Failed) and words in last.sentence
     with pytest.raises(ValueError, match=words):
-        Job(task, seconds=60).wait()
+        TaskProcess(task, seconds=60).wait()
 
 
 def test_cancel_ends_at_once() -> None:
-    job = Job(sleep, seconds=60)
+    job = TaskProcess(sleep, seconds=60)
     start = time.monotonic()
     job.cancel()
     assert last_news(job)[0] == Failed("cancelled")
@@ -74,7 +75,7 @@ def test_cancel_ends_at_once() -> None:
 
 
 def test_time_limit() -> None:
-    last, _ = last_news(Job(sleep, seconds=0.2))
+    last, _ = last_news(TaskProcess(sleep, seconds=0.2))
     assert isinstance(last, Failed) and "stopped" in last.sentence
 
 

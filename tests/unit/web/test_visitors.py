@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from focalsweep.web import views
-from focalsweep.web.jobs import Done, Failed, Line, News, Progress
+from focalsweep.web.jobs import Done, Failed, Line, News, Running
 from focalsweep.web.limits import Limits
 from focalsweep.web.table import Typed
 from focalsweep.web.visitors import Visitor, Visitors
@@ -38,7 +38,7 @@ def test_photos_to_result(tmp_path: Path) -> None:
     assert [frame["magnification"] for frame in written["frame"]] == [0.868421, 0.911894, 0.955357]
     news = run(who)
     assert isinstance(news[-1], Done)
-    assert {item.stage for item in news if isinstance(item, Progress)} & {"sweeping", "network"}  # only the latest
+    assert {item.stage for item in news if isinstance(item, Running)} & {"sweeping", "network"}  # only the latest
     outcome, stack = who.outcome, who.stack
     assert outcome is not None and stack is not None
     assert {path.name for path in outcome.files} >= {"depth.npz", "mesh.glb", "run.json"}

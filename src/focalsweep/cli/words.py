@@ -1,0 +1,44 @@
+"""What the command line calls the settings that sentences of the library name: their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FLAGS = {
+    "output": "--output",
+    "method": "--method",
+    "device": "--device",
+    "align": "--align",
+    "relative": "--relative",
+    "focal_length": "--focal-length-mm",
+    "f_number": "--f-number",
+    "pixel_pitch": "--pixel-pitch-um",
+    "focus_distances": "--focus-distances",
+    "focus_reference": "--focus-reference",
+    "near": "--near",
+    "far": "--far",
+    "refine": "--refine",
+    "memory": "--memory",
+    "exports": "--export",
+    "sheet": "--sheet",
+    "video_frames": "--frames",
+}
+"""Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
+FLAGS_OF_OTHERS = {
+    "inspect": {"overwrite": "--force"},
+    "batch": {"address": "--ray", "cores": "--cores"},
+    "web": {"host": "--host", "port": "--port", "auth": "--auth"},
+}
+"""Of single commands, which no other has."""
+PHRASES = {
+    "planes": "--near and --far",
+    "images": "the photos",
+    "order": "order in stack.toml",
+    "aligned": "aligned in stack.toml",
+    "stack.toml": "stack.toml (focalsweep inspect --write)",
+}
+"""What has no flag."""
+WORDS: Mapping[str, str] = (
+    {name: flag for flags in FLAGS_OF_OTHERS.values() for name, flag in flags.items()} | FLAGS | PHRASES
+)
+"""For `explain` and `say`."""
