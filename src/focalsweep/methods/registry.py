@@ -149,7 +149,7 @@ def _read_settings(method: Method, text: str) -> dict[str, str]:
         if not equals or key not in known:
             raise InputError(
                 "{method} {name} has no setting {value!r}: it takes {rule}",
-                field="method", name=method.name, value=part, rule=", ".join(f"{key}=..." for key in known),
+                field="method", name=method.name, value=part, rule=", ".join(known),
             )  # fmt: skip
         allowed = known[key][0]
         fits = value in allowed if allowed else _CHECKS.get(key, bool)(value)
