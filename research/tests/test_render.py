@@ -18,7 +18,7 @@ from focalsweep_research.cli.render import read_picture_size
 from tests.e2e.running import Run, assert_refused, contents, runner
 from tests.errors import assert_one_sentence, message_of
 
-pytest.importorskip("mitsuba", reason="Mitsuba is an extra: pip install 'focalsweep[render]'")
+pytest.importorskip("mitsuba", reason="Mitsuba is an extra: pip install 'focalsweep-research'")
 OpenEXR = pytest.importorskip("OpenEXR", reason="OpenEXR is an extra: pip install 'focalsweep[exports]'")
 
 QUICK = ["--size", "32", "--samples", "4", "--focus-distances", "0.1,0.3,1.5", "--variant", "scalar_rgb"]

@@ -127,11 +127,8 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     windows = None
     if isinstance(objective, PaperObjective):
         windows = partial(_read_windows, network, objective, half)
-    # A PaperNet knows these planes alone, all times one factor.
-    if (
-        config.network == "papernet" and trained is not None and data != "generator"
-    ):  # it knows these planes alone, all times one factor
-        method = replace(method, predict=partial(_over_trained_planes, method.predict, trained))
+    if config.network == "papernet" and trained is not None and data != "generator":
+        method = replace(method, predict=partial(over_trained_planes, method.predict, trained))
     displayed = config.cost in ("paper", "none")  # the rivals, too, read values as they are displayed
     about = {
         "steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size, "data": data,
@@ -140,9 +137,10 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     return config, Compared(choose_method(method), displayed, trained, windows), about
 
 
-def _over_trained_planes(
+def over_trained_planes(
     predict: Predict, trained: DepthGrid, stack: FocalStack, planes: DepthGrid, options: Options
 ) -> DepthPrediction:
+    """A PaperNet knows these planes alone, all multiplied by one factor."""
     return predict(stack, planes_over(planes, trained=trained), options)
 
 

@@ -23,7 +23,7 @@ from focalsweep_research.metrics.confidence import (
     within_a_plane,
 )
 from tests.errors import assert_one_sentence, message_of
-from tests.reference import twins_errors as twins
+from research.tests import twins_errors as twins
 
 
 def noise(seed: int, shape: tuple[int, ...] = (1, 25, 31)) -> Tensor:

@@ -21,7 +21,7 @@ from focalsweep_research.metrics.errors import (
     rescaled,
 )
 from tests.errors import assert_one_sentence, message_of
-from tests.reference import twins_errors as twins
+from research.tests import twins_errors as twins
 
 
 def random_pair(seed: int = 0, shape: tuple[int, ...] = (3, 20, 30)) -> tuple[Tensor, Tensor]:
