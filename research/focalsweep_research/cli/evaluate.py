@@ -86,4 +86,5 @@ def evaluate(
 
 def read_names(text: str) -> list[str]:
     """Methods with semicolons between, for their settings have commas; commas will do where none has settings."""
-    return [name.strip() for name in text.split(";" if ":" in text else ",") if name.strip()]
+    separator = ";" if ":" in text or ";" in text else ","
+    return [name.strip() for name in text.split(separator) if name.strip()]

@@ -24,6 +24,7 @@ from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.synthesis.sample import Sample
 from focalsweep.training.config import TrainingConfig
 from focalsweep.training.run import run_training
+from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
@@ -336,6 +337,14 @@ def test_results_of_one_protocol_join(
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "--join", one, "-o", both) == 2
     assert "argmin too" in capsys.readouterr().err
     assert {row["method"] for row in json.loads(both.read_text())["rows"]} == {"argmin"}  # what was measured is kept
+
+
+def test_names_with_settings_have_semicolons_between() -> None:
+    assert read_names("argmin;sweep") == read_names(" argmin, sweep,") == ["argmin", "sweep"]
+    assert read_names("argmin; paper:range=0.1-3,size=full") == ["argmin", "paper:range=0.1-3,size=full"]
+    assert read_names("paper:range=0.1-3,size=full") == ["paper:range=0.1-3,size=full"]
+    assert read_names(" ; ,;") == [","]  # which no method is called
+    assert read_names(" ,") == read_names("") == []
 
 
 def test_settings_behind_a_method_are_those_of_its_planes() -> None:
