@@ -146,12 +146,19 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
 
 
 def _colours(methods: Iterable[str]) -> dict[str, int]:
-    """The number of each method's colour, the same for "(n=3)" runs of it; those not in METHODS have the next ones."""
+    """The number of each method's colour, the same for "(n=3)" runs of it; those not in METHODS have the next."""
     colours: dict[str, int] = {}
     for method in dict.fromkeys(methods):
-        name = method.partition(" (n=")[0]
+        name = _without_planes(method.partition(" (n=")[0])
         colours[method] = METHODS.index(name) if name in METHODS else len(METHODS) + len(colours)
     return dict(sorted(colours.items(), key=lambda item: item[1]))
+
+
+def _without_planes(name: str) -> str:
+    """A row's name without what a protocol asks of planes and size: "paper:range=0.1-3,size=full" is "paper"."""
+    method, _, settings = name.partition(":")
+    kept = [part for part in settings.split(",") if part and part.partition("=")[0] not in ("range", "spacing", "size")]
+    return f"{method}:{','.join(kept)}" if kept else method
 
 
 @torch.no_grad()

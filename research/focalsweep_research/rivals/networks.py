@@ -40,7 +40,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 
 BYTES_A_PIXEL = {"ddff": 2100, "defocusnet": 1200, "aifdepthnet": 900, "aifdepthnet-aif": 900}
-"""Of a frame, on a CPU: results/runtime-cpu.json."""
+"""Of a frame, on a CPU: the peak memory of research/results/0.1/runtime-cpu.json."""
 
 
 def build(name: str, **options: Any) -> nn.Module:
