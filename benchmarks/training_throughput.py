@@ -18,12 +18,19 @@ from typing import Any
 import torch
 
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.generator import degrade, draw_scenes, held_atlas, make_source, read_generator_config, trace
-from focalsweep.training.config import TrainingConfig, read_config
-from focalsweep.training.loop import make_optimizer
-from focalsweep.training.objectives import swept
-from focalsweep.training.run import build_network, build_objective
 from focalsweep_research.environment import describe
+from focalsweep_research.synthesis.generator import (
+    degrade,
+    draw_scenes,
+    held_atlas,
+    make_source,
+    read_generator_config,
+    trace,
+)
+from focalsweep_research.training.config import TrainingConfig, read_config
+from focalsweep_research.training.loop import make_optimizer
+from focalsweep_research.training.objectives import swept
+from focalsweep_research.training.run import build_network, build_objective
 
 FRAMES = 5
 

@@ -4,13 +4,16 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from focalsweep import InputError
+
 
 def message_of(call: Callable[[], Any], error: type[Exception]) -> str:
-    """The message of exactly the error that `call` raises."""
+    """The message of exactly the error that `call` raises; an `InputError` is the ValueError of our own sentences."""
     try:
         call()
     except Exception as raised:
-        assert type(raised) is error, f"{type(raised).__name__} instead of {error.__name__}: {raised}"
+        kind = ValueError if type(raised) is InputError else type(raised)
+        assert kind is error, f"{type(raised).__name__} instead of {error.__name__}: {raised}"
         return str(raised)
     raise AssertionError(f"no {error.__name__} was raised")
 

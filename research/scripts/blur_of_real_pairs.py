@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.datasets.item import Item
 from focalsweep.optics.light import linear_to_srgb
+from focalsweep.results.layered import render_layered
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.layered import render_layered
 from focalsweep.types import Camera
 from focalsweep_research.datasets.dfd import DfdPairs
+from focalsweep_research.datasets.item import Item
 from focalsweep_research.environment import describe
 
 SCALES = (0.5, 0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68, 2.0)  # times the model's own blur

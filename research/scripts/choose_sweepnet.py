@@ -24,12 +24,12 @@ from focalsweep.methods.sweep import method_of_network
 from focalsweep.model import weights
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.results.writing import write_files
-from focalsweep.training.checkpoint import read_checkpoint
 from focalsweep_research.datasets.defocusnet import benchmark_part
 from focalsweep_research.datasets.nyu import CROPS, Nyu, NyuSetup, part_of
 from focalsweep_research.metrics.errors import Scoreboard
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.protocols.stacks import FARTHEST, count, within_planes
+from focalsweep_research.training.checkpoint import read_checkpoint
 
 State = dict[str, Tensor]
 SHIPPED = weights.WEIGHTS["sweepnet"]

@@ -19,8 +19,8 @@ from torch import Tensor
 from focalsweep.optics.psf import Gaussian
 from focalsweep.optics.thin_lens import coc_px
 from focalsweep.results.figures import srgb_8_bit
+from focalsweep.results.layered import render_layered
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.layered import render_layered
 from focalsweep.types import Camera
 from focalsweep_research.environment import describe
 

@@ -22,7 +22,6 @@ from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.volume import cost_volume
-from focalsweep.synthesis.sample import Sample
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.defocusnet import benchmark_part
 from focalsweep_research.environment import describe
@@ -31,6 +30,7 @@ from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.protocols.robustness import Flaws, spoiled
 from focalsweep_research.protocols.stacks import FARTHEST
 from focalsweep_research.protocols.training_runs import methods_of_runs
+from focalsweep_research.synthesis.sample import Sample
 
 NOISE = (0.0, 0.005, 0.01, 0.02, 0.04)
 COSTS = {

@@ -15,13 +15,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from focalsweep.results.layered import DILATION_PX
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.layered import DILATION_PX
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep_research.environment import describe
 from focalsweep_research.protocols.methods import compared
 from focalsweep_research.protocols.stacks import FARTHEST, NYU_UNIT
+from focalsweep_research.synthesis.sample import Sample
 
 METHOD = "sweep:psf=sampled"
 

@@ -24,11 +24,11 @@ from focalsweep.model.papernet import PaperNet
 from focalsweep.model.quantised import pack, unpack
 from focalsweep.model.weights import FOLDER, PAPERNET, SCANNED_OBJECTS, fill
 from focalsweep.results.writing import json_bytes, write_files
-from focalsweep.synthesis.generator import GeneratorConfig, make_source
-from focalsweep.training.checkpoint import Checkpoint, read_checkpoint
 from focalsweep_research.environment import describe
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.protocols.stacks import evaluate_defocusnet
+from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.training.checkpoint import Checkpoint, read_checkpoint
 
 LARGEST_BYTES = 28 * 2**20
 CODES = (127, 95, 63)  # the first that is small enough

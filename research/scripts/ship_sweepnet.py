@@ -19,7 +19,7 @@ from torch import Tensor
 
 from focalsweep.model.weights import FOLDER, WEIGHTS
 from focalsweep.results.writing import write_files
-from focalsweep.training.checkpoint import read_checkpoint
+from focalsweep_research.training.checkpoint import read_checkpoint
 
 
 def mean_of_runs(folders: list[Path]) -> dict[str, Tensor]:

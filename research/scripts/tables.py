@@ -20,13 +20,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from focalsweep.training.config import read_config
 from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.tables.paper_report import PENDING
+from focalsweep_research.training.config import read_config
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = [name for name, command in PENDING.items() if "=runs/" in command]

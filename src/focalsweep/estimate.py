@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import InputError, Sentence
-from focalsweep.memory import MemoryBound, give_freed_memory_back, resident_bytes
+from focalsweep.memory import MemoryBound, release_freed_memory, resident_bytes
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
@@ -145,11 +145,11 @@ def _estimate_frames(
         progress("reading", 0.0)
         stack = read_stack(frames, scale, settings, progress)
         if bound:
-            give_freed_memory_back()
+            release_freed_memory()
             workspace = bound.workspace(math.prod(stack.size))
         progress("sweeping", 0.0)
         estimated_from = time.perf_counter()
-        prediction = predict(stack.to(device=device).as_batch(), choice, planes, workspace=workspace, progress=progress)
+        prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
         sharp = _fused(FramesInMemory(stack), settings, result.depth, silent)
@@ -171,19 +171,19 @@ def _estimate_frames(
 
 
 def predict(
-    stack: FocalStack,  # batched
+    stack: FocalStack,
     method: str | Predict | Method | Choice,
     planes: DepthGrid,
     *,
     workspace: int | None = None,
     progress: Progress | None = None,
 ) -> DepthPrediction:
-    """What a method makes of a batched stack at its own size: the step that `estimate_depth` and every table share.
+    """What a method makes of a stack, as a batch, at its own size: the step that users and tables share.
 
     `workspace` bounds the bytes that it may use beside its input and output.
     """
     with torch.no_grad():
-        return choose_method(method).predict(stack, planes, Options(workspace, progress))
+        return choose_method(method).predict(stack.as_batch(), planes, Options(workspace, progress))
 
 
 def auto_depth_grid(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]:
@@ -278,7 +278,7 @@ def _bound(
     memory: int, settings: FocalStack, size: tuple[int, int], channels: int
 ) -> tuple[MemoryBound, tuple[str, ...]]:
     """The bound shared out for these frames; a warning where it cannot be kept."""
-    give_freed_memory_back()
+    release_freed_memory()
     bound = MemoryBound(memory, resident_bytes(), size, channels, settings.frame_count, torch.get_num_threads())
     if memory >= bound.least:
         return bound, settings.record.warnings

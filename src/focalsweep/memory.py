@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 import psutil
 
-NUMBER = 4  # bytes of a float32
-PICTURES_AT_ONCE = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
-COARSE_MAPS = 20  # at the working size, while depth is brought to full size
-WHOLE_A_PIXEL = 90  # bytes at the working size while depth is made whole, beside the frames and the network's answer
-LOADED_LATER = 100 * 2**20  # bytes: the network, matplotlib
+FLOAT32_BYTES = 4  # bytes of a float32
+FULL_SIZE_PICTURES = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
+UPSAMPLING_MAPS = 20  # at the working size, while depth is brought to full size
+SMOOTHING_BYTES_A_PIXEL = 90  # bytes at the working size while depth is smoothed, beside the frames and the network's answer
+LOADED_LATER_BYTES = 100 * 2**20  # bytes: the network, matplotlib
 # Bytes: buffers of the convolutions and blocks of the allocator. Measured with two threads; more than eight do not
 # count, because the tiles of a bounded run do not keep so many busy.
-FOR_A_THREAD = 80 * 2**20
+BYTES_A_THREAD = 80 * 2**20
 LEAST_PIXELS = 3e5  # of the frames at the working size
 LEAST_WORKSPACE = 2**28
-SPARE = 0.04  # of the bound: what the allocator loses between its blocks
+ALLOCATOR_LOSS = 0.04  # of the bound: what the allocator loses between its blocks
 M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 
 
@@ -32,12 +32,12 @@ def resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def memory_of_this_computer() -> int:
+def total_memory() -> int:
     """All of it, in bytes."""
     return int(psutil.virtual_memory().total)
 
 
-def give_freed_memory_back() -> None:
+def release_freed_memory() -> None:
     """To the system at once, from now on: glibc keeps freed blocks of up to 32 MB otherwise. Elsewhere nothing."""
     libc = _glibc()
     if libc is not None:
@@ -80,46 +80,46 @@ class MemoryBound:
         needed = max(
             self._full_size + pixels * self._kept_a_pixel,
             LEAST_WORKSPACE + self._threads + pixels * self._swept_a_pixel,
-            LOADED_LATER + self._threads + pixels * self._whole_a_pixel,
+            LOADED_LATER_BYTES + self._threads + pixels * self._smoothed_a_pixel,
         )
-        return math.ceil((self.base + needed) / (1 - SPARE))
+        return math.ceil((self.base + needed) / (1 - ALLOCATOR_LOSS))
 
     @property
     def working_pixels(self) -> float:
         """How many pixels a frame may have at the working size."""
-        free = self.total * (1 - SPARE) - self.base
+        free = self.total * (1 - ALLOCATOR_LOSS) - self.base
         at_full_size = (free - self._full_size) / self._kept_a_pixel
         swept = (free - LEAST_WORKSPACE - self._threads) / self._swept_a_pixel
-        smooth_uncertain = (free - LOADED_LATER - self._threads) / self._whole_a_pixel
+        smooth_uncertain = (free - LOADED_LATER_BYTES - self._threads) / self._smoothed_a_pixel
         return max(LEAST_PIXELS, min(at_full_size, swept, smooth_uncertain))
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""
-        coming = pixels * NUMBER * self._coming_a_pixel
-        return max(LEAST_WORKSPACE, int(self.total * (1 - SPARE) - resident_bytes() - coming - self._threads))
+        coming = pixels * FLOAT32_BYTES * self._coming_a_pixel
+        return max(LEAST_WORKSPACE, int(self.total * (1 - ALLOCATOR_LOSS) - resident_bytes() - coming - self._threads))
 
     @property
     def _threads(self) -> int:
-        return FOR_A_THREAD * (min(self.threads, 8) - 1)
+        return BYTES_A_THREAD * (min(self.threads, 8) - 1)
 
     @property
     def _full_size(self) -> float:
-        return PICTURES_AT_ONCE * math.prod(self.size) * self.channels * NUMBER + LOADED_LATER
+        return FULL_SIZE_PICTURES * math.prod(self.size) * self.channels * FLOAT32_BYTES + LOADED_LATER_BYTES
 
     @property
     def _kept_a_pixel(self) -> int:
         """Bytes of a pixel at the working size while full-size pictures are in memory: frames, and maps of results."""
-        return NUMBER * (self.frames * self.channels + self.channels + COARSE_MAPS)
+        return FLOAT32_BYTES * (self.frames * self.channels + self.channels + UPSAMPLING_MAPS)
 
     @property
     def _swept_a_pixel(self) -> int:
         """The same while the sweep runs: the frames also in one colour, positions, scales and the first results."""
-        return NUMBER * (self.frames * self.channels + self._coming_a_pixel)
+        return FLOAT32_BYTES * (self.frames * self.channels + self._coming_a_pixel)
 
     @property
-    def _whole_a_pixel(self) -> int:
+    def _smoothed_a_pixel(self) -> int:
         """And when that is done: frames, positions and scales, and what smoothing takes."""
-        return NUMBER * (self.frames * self.channels + 2) + WHOLE_A_PIXEL
+        return FLOAT32_BYTES * (self.frames * self.channels + 2) + SMOOTHING_BYTES_A_PIXEL
 
     @property
     def _coming_a_pixel(self) -> int:

@@ -12,21 +12,21 @@ import focalsweep
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
-    {"validation", "memory", "failures"},
+    {"errors", "progress", "version"},
+    {"validation", "memory"},
     {"types"},
     {"optics"},
     {"sweep", "model"},
-    {"photos", "results", "synthesis", "baselines", "paper"},
-    {"datasets"},  # read with photos, rendered with synthesis
-    {"pipeline"},
-    {"from_photos"},
-    {"training", "evaluation"},
+    {"methods", "photos", "results"},
+    {"estimate"},
+    {"to_files"},
     {"batch"},
     {"web"},
     {"cli"},
 )
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 NEVER = {("model", "optics")}
+RESEARCH = "focalsweep_research"
 PAGE = {Path("web", f"{name}.py") for name in ("page", "answers", "events")}  # made of Gradio's parts
 HEAVY = ("matplotlib", "gradio", "mitsuba", "rawpy", "ray", "scipy", "skimage", "cv2", "triton")
 
@@ -66,12 +66,14 @@ def violations(package: Path) -> list[str]:
         if room == "":
             continue  # the public names may come from everywhere
         where = path.relative_to(package)
+        if RESEARCH in path.read_text():
+            found.append(f"{where} names {RESEARCH}, which is another package")
         if room not in LEVEL:
             found.append(f"{where}: the room {room!r} has no level")
             continue
         for other in sorted(imported_rooms(path, package) - {room}):
             if other == "":
-                if LEVEL[room] < LEVEL["training"]:
+                if LEVEL[room] < LEVEL["batch"]:
                     found.append(f"{where} imports the package itself, which imports everything")
             elif other not in LEVEL:
                 found.append(f"{where} imports {other!r}, which has no level")
@@ -93,29 +95,30 @@ def test_imports_point_downwards() -> None:
         ("types.py", "from focalsweep.optics import psf"),
         ("types.py", "from focalsweep import optics"),
         ("types.py", "from .optics import psf"),
-        ("sweep/costs.py", "from ..pipeline import estimate_depth"),
-        ("sweep/costs.py", "from .. import pipeline"),
+        ("sweep/costs.py", "from ..estimate import estimate_depth"),
+        ("sweep/costs.py", "from .. import estimate"),
         ("sweep/costs.py", "from focalsweep import Camera"),
         ("model/blocks.py", "from focalsweep.sweep.costs import ReblurCost"),
         ("model/blocks.py", "from focalsweep.optics.psf import Disk"),
         ("photos/reading.py", "from focalsweep.results.result import DepthResult"),
-        ("pipeline.py", "from focalsweep_research.metrics.errors import mae"),
-        ("pipeline.py", "from focalsweep.from_photos import depth_from_photos"),
-        ("from_photos.py", "from focalsweep_research.metrics.errors import mae"),
-        ("evaluation/metrics.py", "from focalsweep.cli.main import main"),
+        ("estimate.py", "from focalsweep.batch.one_stack import work_on"),
+        ("estimate.py", "from focalsweep.to_files import Job"),
+        ("methods/sweep.py", "from focalsweep.photos.reading import load_stack"),
+        ("batch/one_stack.py", "from focalsweep.cli.main import main"),
+        ("estimate.py", "from focalsweep_research.metrics.errors import mae"),
         ("helpers.py", "import torch"),
     ],
 )
 def test_a_planted_violation_is_found(tmp_path: Path, file: str, line: str) -> None:
     package = tmp_path / "focalsweep"
     for good, text in {
-        "__init__.py": "from focalsweep.pipeline import estimate_depth",
+        "__init__.py": "from focalsweep.estimate import estimate_depth",
         "types.py": "import torch",
         "optics/psf.py": "from focalsweep.types import Camera",
         "sweep/costs.py": "from focalsweep.optics.psf import Disk\nfrom . import volume",
         "sweep/volume.py": "from .costs import ReblurCost\nfrom ..types import Camera",
-        "pipeline.py": "from focalsweep.sweep.costs import ReblurCost",
-        "cli/main.py": "from focalsweep import pipeline\nimport focalsweep\nfrom focalsweep import load_stack",
+        "estimate.py": "from focalsweep.sweep.costs import ReblurCost",
+        "cli/main.py": "from focalsweep import estimate\nimport focalsweep\nfrom focalsweep import load_stack",
     }.items():
         (package / good).parent.mkdir(parents=True, exist_ok=True)
         (package / good).write_text(text)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import DepthGrid, PaperCost, ReblurCost, coc_px, cost_volume, estimate_depth
+from focalsweep import DepthGrid, PaperCost, ReblurCost, cost_volume, estimate_depth
 from tests.rendering import RIGS, RenderedPlane, render_plane
 
 TRUE_PLANES = (6, 14, 22, 32, 42, 52)  # of 64: before the nearest focus distance, near the ends, in the middle
@@ -77,7 +77,7 @@ def psnr(picture: torch.Tensor, truth: torch.Tensor, border: int = 12) -> float:
 
 @pytest.mark.parametrize("rig", RIGS)
 @pytest.mark.parametrize("plane", [14, 32, 47])
-def test_all_in_focus_beats_every_blurred_frame(rig: str, plane: int) -> None:
+def test_all_in_focus_is_as_sharp_as_the_frame_in_focus(rig: str, plane: int) -> None:
     rendered, planes = scene(rig, plane)
     result = estimate_depth(rendered.stack, "argmin", planes=planes)
     ours = psnr(torch.from_numpy(result.all_in_focus).movedim(-1, 0), rendered.sharp)
@@ -85,7 +85,6 @@ def test_all_in_focus_beats_every_blurred_frame(rig: str, plane: int) -> None:
     print(
         f"{rig:6} plane {plane}: all in focus {ours:.1f} dB, frames {', '.join(f'{value:.1f}' for value in frames)} dB"
     )
-    blurs = coc_px(rendered.depth, rendered.stack.focus_distances, rendered.stack.camera)
-    away_from_focus = [value for value, blur in zip(frames, blurs, strict=True) if blur > 1]
-    assert len(away_from_focus) >= 3
-    assert ours > max(away_from_focus)
+    *others, second, best = sorted(frames)
+    assert ours > best - 1.6  # a pixel between two frames is mixed from both
+    assert ours > max(others) + 2 and ours > second

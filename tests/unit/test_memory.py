@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import FocalStack, estimate_depth, pipeline
+from focalsweep import FocalStack
+from focalsweep.estimate import predict
 from focalsweep.memory import (
-    FOR_A_THREAD,
+    BYTES_A_THREAD,
     LEAST_PIXELS,
     LEAST_WORKSPACE,
-    WHOLE_A_PIXEL,
+    SMOOTHING_BYTES_A_PIXEL,
     MemoryBound,
     resident_bytes,
 )
+from focalsweep.methods.sweep import BYTES_A_VOXEL, HALO_PX, SIDES_PX
+from focalsweep.methods.tiled import Tiling
+from focalsweep.model.sweepnet import STRIDE
 from focalsweep.types import DepthGrid
 from tests.demo import demo_stack
 from tests.errors import assert_one_sentence
@@ -40,12 +44,12 @@ finally:
 WHOLE = """
 import sys
 import torch
-from focalsweep.memory import give_freed_memory_back
-from focalsweep.pipeline import smooth_uncertain
+from focalsweep.memory import release_freed_memory
+from focalsweep.methods.sweep import smooth_uncertain
 def peak():
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return int(status["VmHWM"].split()[0]) * 1024
-give_freed_memory_back()
+release_freed_memory()
 torch.set_num_threads(1)
 rows, frames = int(sys.argv[1]), torch.zeros(1, 8, dtype=torch.long)
 with torch.no_grad():
@@ -59,12 +63,12 @@ print(peak() - before)
 GROWN = """
 import json
 import numpy as np
-from focalsweep.memory import give_freed_memory_back, resident_bytes
+from focalsweep.memory import release_freed_memory, resident_bytes
 before = resident_bytes()
 held = np.ones(100 * 2**20, np.uint8)
 size, grown = held.nbytes, resident_bytes() - before
 del held
-give_freed_memory_back()
+release_freed_memory()
 print(json.dumps([size, grown, resident_bytes() - before]))
 """
 TWELVE_MEGAPIXELS = MemoryBound(2**31, 350 * 2**20, (3000, 4000), 3, 10)
@@ -99,7 +103,7 @@ def test_least_grows_with_the_picture() -> None:
 
 def test_threads_take_their_share() -> None:
     more = replace(TWELVE_MEGAPIXELS, threads=3)
-    assert TWELVE_MEGAPIXELS.workspace(10**6) - more.workspace(10**6) == pytest.approx(2 * FOR_A_THREAD, rel=0.05)
+    assert TWELVE_MEGAPIXELS.workspace(10**6) - more.workspace(10**6) == pytest.approx(2 * BYTES_A_THREAD, rel=0.05)
     small = replace(TWELVE_MEGAPIXELS, size=(300, 400))
     assert replace(small, threads=3).least > small.least
 
@@ -112,12 +116,19 @@ def test_workspace_is_what_is_left() -> None:
 
 def test_tiles_fit_into_memory() -> None:
     size, planes = (1500, 2000), 64
-    sides = [pipeline._tile_px(size, planes, memory) for memory in (None, 2**34, 2**30, 2**29, 2**28, 1)]
-    assert sides == sorted(sides, reverse=True) and sides[0] == sides[1] == pipeline.NETWORK_TILE_PX
-    assert sides[-1] == min(pipeline.SMALLER_TILES_PX) < sides[3]
-    for memory, side in ((2**30, sides[2]), (2**29, sides[3]), (2**28, sides[4])):
-        height, width = (max(a.stop - a.start for _, a in pipeline._cuts(length, side)) for length in size)
-        assert height * width * planes * pipeline.NETWORK_BYTES <= memory
+    tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes)
+
+    def widest(workspace: int | None) -> tuple[int, int]:
+        """Of a core's side, and of an area's pixels."""
+        tiles = tiling.cut(size, workspace)
+        areas = max(height * width for height, width in (tile.area_size for tile in tiles))
+        return max(tile.core[0].stop - tile.core[0].start for tile in tiles), areas
+
+    bounds = (None, 2**34, 2**30, 2**29, 2**28, 1)
+    sides = [widest(bound)[0] for bound in bounds]
+    assert sides == sorted(sides, reverse=True) and sides[0] == sides[1] and sides[-1] < sides[3]
+    for bound in bounds[2:5]:
+        assert widest(bound)[1] * planes * BYTES_A_VOXEL <= (bound or 0)
 
 
 @pytest.mark.parametrize("method", ["sweep", "argmin"])
@@ -125,17 +136,17 @@ def test_a_tight_bound_gives_the_same_depth(method: str) -> None:
     """A part of the demo stack in several tiles, within the error bars of the same at once."""
     stack = demo_stack().stack.cropped(60, 60, 144, 256)
     planes = DepthGrid.around(stack, 32)
-    free = estimate_depth(stack, method, planes=planes)
-    tight = estimate_depth(stack, method, planes=planes, memory=20 * 2**20)
-    assert not np.array_equal(free.depth, tight.depth) or method == "argmin"
-    assert (np.abs(tight.depth - free.depth) <= np.hypot(tight.std, free.std)).mean() > 0.99
+    free = predict(stack.as_batch(), method, planes)
+    tight = predict(stack.as_batch(), method, planes, workspace=20 * 2**20)
+    assert not torch.equal(free.depth, tight.depth) or method == "argmin"
+    assert ((tight.depth - free.depth).abs() <= torch.hypot(tight.std, free.std)).float().mean() > 0.99
 
 
 def test_progress_moves_within_a_tile() -> None:
     stack = demo_stack().stack
     part = FocalStack(stack.images[..., :160, :160], stack.focus_distances, stack.camera, stack.magnification)
     shares: list[float] = []
-    estimate_depth(part, progress=shares.append)
+    predict(part.as_batch(), "sweep", DepthGrid.around(part, 64), progress=lambda _, share: shares.append(share))
     assert len(shares) > 4 and shares == sorted(shares) and shares[-1] == 1
     assert max(np.diff([0, *shares])) < 0.5
 
@@ -194,11 +205,11 @@ def test_a_bound_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
 @LINUX
 def test_making_depth_whole_takes_what_is_counted_for_it() -> None:
     run = subprocess.run([sys.executable, "-c", WHOLE, "3000"], capture_output=True, text=True, check=True)
-    assert 0.7 * WHOLE_A_PIXEL < int(run.stdout) / 3e6 < 1.05 * WHOLE_A_PIXEL
+    assert 0.7 * SMOOTHING_BYTES_A_PIXEL < int(run.stdout) / 3e6 < 1.05 * SMOOTHING_BYTES_A_PIXEL
 
 
 def test_frames_shrink_before_making_depth_whole_breaks_the_bound() -> None:
     grey = MemoryBound(8 * 10**9, 350 * 2**20, (1000, 2000), 1, 10)
     beside = 100 * 2**20 + grey.base
     assert grey.working_pixels > LEAST_PIXELS
-    assert grey.working_pixels * (4 * (10 + 2) + WHOLE_A_PIXEL) + beside < grey.total
+    assert grey.working_pixels * (4 * (10 + 2) + SMOOTHING_BYTES_A_PIXEL) + beside < grey.total

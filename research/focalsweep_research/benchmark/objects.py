@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from focalsweep.synthesis.textures import procedural
+from focalsweep_research.synthesis.textures import procedural
 
 Array = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]

@@ -135,8 +135,8 @@ def _read_stack(source: str) -> tuple[FocalStack, Array | None]:
 def _read_network(run: str) -> PaperNet:
     from focalsweep.model.papernet import PaperNet
     from focalsweep.model.weights import load_papernet
-    from focalsweep.training.checkpoint import read_checkpoint, restore
-    from focalsweep.training.run import build_network
+    from focalsweep_research.training.checkpoint import read_checkpoint, restore
+    from focalsweep_research.training.run import build_network
 
     if run == "shipped":
         return load_papernet()

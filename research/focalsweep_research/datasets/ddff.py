@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-from focalsweep.datasets.files import Encoding, as_light, hdf5_array, opened_hdf5
-from focalsweep.datasets.item import Item, Items
 from focalsweep.types import Camera, FocalStack
+from focalsweep_research.datasets.files import Encoding, as_light, hdf5_array, opened_hdf5
+from focalsweep_research.datasets.item import Item, Items
 
 FOCAL_PX = 521.4
 METRES_PX = 0.14  # depth times disparity

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import torch
 
-from focalsweep.datasets.files import Encoding, existing_folder, read_exr, read_image
-from focalsweep.datasets.item import Item, Items
 from focalsweep.types import Camera, FocalStack
+from focalsweep_research.datasets.files import Encoding, existing_folder, read_exr, read_image
+from focalsweep_research.datasets.item import Item, Items
 
 CAMERA = Camera(2.9e-3, 1.0, 3.1e-3 / 256)  # paper, Table 1
 FOCUS_DISTANCES = (0.1, 0.15, 0.3, 0.7, 1.5)

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.datasets.files import Encoding, existing_folder, read_image, read_single_channel
-from focalsweep.datasets.item import Item, Items
 from focalsweep.photos.alignment import align
 from focalsweep.types import Camera, FocalStack
+from focalsweep_research.datasets.files import Encoding, existing_folder, read_image, read_single_channel
+from focalsweep_research.datasets.item import Item, Items
 
 WIDE, NARROW = "dfd_dataset_indoor_N2_8", "dfd_dataset_indoor_N8"
 CAMERA = {"focal_length_mm": 35.0, "f_numbers": [2.8, 8.0], "pixel_pitch_um": 36.57}

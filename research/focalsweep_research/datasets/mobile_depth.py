@@ -15,9 +15,9 @@ from pathlib import Path
 
 import torch
 
-from focalsweep.datasets.files import Encoding, existing_folder, read_image
-from focalsweep.datasets.item import Item, Items
 from focalsweep.types import Camera, FocalStack
+from focalsweep_research.datasets.files import Encoding, existing_folder, read_image
+from focalsweep_research.datasets.item import Item, Items
 
 METRES_A_UNIT = 0.05  # the paper's
 FARTHEST_UNITS = 200.0  # the paper leaves out frames focused there or beyond

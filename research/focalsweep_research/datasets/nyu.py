@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.datasets.files import existing_folder, hdf5_array, opened_hdf5, read_single_channel
-from focalsweep.datasets.item import Item, Items
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.optics.psf import Gaussian, HasKernel, Psf
 from focalsweep.photos.pictures import read_codes
+from focalsweep.results.layered import DILATION_PX, SLICE_THICKNESS, render_layered
 from focalsweep.results.writing import write_files
-from focalsweep.synthesis.layered import DILATION_PX, SLICE_THICKNESS, render_layered
 from focalsweep.types import Camera, FocalStack
+from focalsweep_research.datasets.files import existing_folder, hdf5_array, opened_hdf5, read_single_channel
+from focalsweep_research.datasets.item import Item, Items
 
 CAMERA = Camera(15e-3, 2.8, 5.6e-6)  # paper, Table 1
 CROP_PX = 256

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from focalsweep.datasets.files import opened_hdf5
-from focalsweep.datasets.folder import StackFolder
-from focalsweep.datasets.item import Items
 from focalsweep_research.datasets.ddff import Ddff
+from focalsweep_research.datasets.files import opened_hdf5
+from focalsweep_research.datasets.folder import StackFolder
+from focalsweep_research.datasets.item import Items
 from focalsweep_research.datasets.mobile_depth import MobileDepth
 
 ALIGNED, CALIBRATION = "Aligned", "calibration"  # of Mobile Depth

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from focalsweep.estimate import auto_depth_grid, predict
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.datasets.defocusnet import benchmark_part
 from focalsweep_research.metrics.confidence import LAPLACE, ConfidenceSums, confidence_sums
 from focalsweep_research.protocols.distributed import Say, in_turn, over_processes
@@ -25,6 +24,7 @@ from focalsweep_research.protocols.methods import compared
 from focalsweep_research.protocols.stacks import FARTHEST as DATASET_END
 from focalsweep_research.protocols.stacks import some
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.sample import Sample
 
 Samples = Iterator[tuple[Sample, Tensor]]
 STACKS = 100

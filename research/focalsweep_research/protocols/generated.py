@@ -19,11 +19,11 @@ from torch.nn import functional
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.frames import focused_picture
 from focalsweep.sweep.volume import plane_position
-from focalsweep.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.protocols.distributed import Found, Say, Tally, in_turn, over_processes
 from focalsweep_research.protocols.methods import Reader
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
+from focalsweep_research.synthesis.sample import Sample
 
 FRAMES = (2, 3, 5, 8)
 NOISE = (0.002, 0.01)

@@ -11,9 +11,9 @@ from typing import IO, Any
 import numpy as np
 import torch
 
-from focalsweep.datasets.item import Item
 from focalsweep.estimate import estimate_depth
 from focalsweep.results.writing import write_files
+from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.opening import open_dataset
 from focalsweep_research.drawing.comparison import Scene, comparison
 from focalsweep_research.metrics.errors import Scoreboard

@@ -17,10 +17,10 @@ from focalsweep.methods.method import Method, Options, uninformed
 from focalsweep.methods.paper import planes_over
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import load_papernet
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.kinds import Objective
-from focalsweep.training.objectives import PaperObjective, depth_at
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.kinds import Objective
+from focalsweep_research.training.objectives import PaperObjective, depth_at
 
 Reader = Callable[[Sample], Tensor]
 """A batch of stacks with their planes -> depth B H W."""

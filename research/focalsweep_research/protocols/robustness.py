@@ -19,15 +19,15 @@ from torch import Tensor
 
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.sweep.deconvolution import fast_length, pad_periodic
-from focalsweep.synthesis.generator import GeneratorConfig
-from focalsweep.synthesis.jpeg import jpeg
-from focalsweep.synthesis.sample import Sample
-from focalsweep.synthesis.tracer import disk_samples
 from focalsweep.types import Camera, FocalStack
 from focalsweep.validation import as_setting
 from focalsweep_research.protocols.distributed import Say, Tally, in_turn, over_processes
 from focalsweep_research.protocols.generated import DATA, SEED, batch_of, estimate
 from focalsweep_research.protocols.methods import Reader
+from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.jpeg import jpeg
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.synthesis.tracer import disk_samples
 
 STACKS = 40
 BATCH = 20  # a random field over many pictures takes hardly longer than over one

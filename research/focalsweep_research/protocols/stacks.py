@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalsweep.datasets.item import Item
-from focalsweep.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep.optics.light import srgb_to_linear
 from focalsweep.results.writing import write_files
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.datasets.defocusnet import benchmark_part
+from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
+from focalsweep_research.datasets.source import BEYOND, as_displayed, with_frames
 from focalsweep_research.drawing import comparison as figures
 from focalsweep_research.drawing.comparison import Scene
 from focalsweep_research.metrics.bands import BandErrors
@@ -29,6 +28,7 @@ from focalsweep_research.metrics.errors import Scoreboard
 from focalsweep_research.protocols.distributed import Say, in_turn, leads, over_processes
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.sample import Sample
 
 Methods = dict[str, Compared]
 

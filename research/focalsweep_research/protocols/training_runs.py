@@ -12,17 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from focalsweep.datasets.source import ItemsConfig
 from focalsweep.methods.method import Options, Predict
 from focalsweep.methods.paper import planes_over
 from focalsweep.methods.registry import choose_method
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.checkpoint import read_checkpoint, restore
-from focalsweep.training.config import TrainingConfig
-from focalsweep.training.objectives import PaperObjective
-from focalsweep.training.run import build_network, build_objective
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
+from focalsweep_research.datasets.source import ItemsConfig
 from focalsweep_research.protocols.methods import Compared, Windows, method_of_network, read_windows
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.checkpoint import read_checkpoint, restore
+from focalsweep_research.training.config import TrainingConfig
+from focalsweep_research.training.objectives import PaperObjective
+from focalsweep_research.training.run import build_network, build_objective
 
 
 @dataclass(frozen=True, eq=False)

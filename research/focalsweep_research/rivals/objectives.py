@@ -15,11 +15,11 @@ from torch import Tensor
 from focalsweep.methods import focus_measure
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.optics.thin_lens import coc_px
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.objectives import Figures, Reading, depth_at, plane_ends
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 from focalsweep_research.rivals.answer import NEAREST, Answer, near_to_far
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.objectives import Figures, Reading, depth_at, plane_ends
 
 FARTHEST = 50.0  # times the nearest plane: depth ends there, for infinity is no number to learn
 LARGEST_BLUR_PX = 1e-4 / (3.1e-3 / 256)  # DefocusNet's blur maps are clipped: 1 is 0.1 mm on its sensor, or more

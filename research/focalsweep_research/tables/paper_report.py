@@ -177,9 +177,7 @@ def robustness_tables(records: Mapping[str, Record]) -> str:
 def packing_table(records: Mapping[str, Record]) -> str:
     """What 8 bits cost the paper's network."""
     if "papernet-packed" not in records:
-        return (
-            f"*Not run yet:* `python research/scripts/pack_papernet.py RUN {NEW}/papernet-packed.json BENCHMARK`"
-        )
+        return f"*Not run yet:* `python research/scripts/pack_papernet.py RUN {NEW}/papernet-packed.json BENCHMARK`"
     record = records["papernet-packed"]
     size = f"{record['file_bytes'] / 2**20:.1f} MiB"
     if "rmse" not in record:

@@ -12,17 +12,19 @@ import torch
 from safetensors.torch import load
 
 from focalsweep.model import weights
-from focalsweep.training.checkpoint import Checkpoint, write_checkpoint
-from focalsweep.training.config import read_config
-from focalsweep.training.run import build_network, fill_from
 from focalsweep_research.protocols.stacks import within_planes
+from focalsweep_research.training.checkpoint import Checkpoint, write_checkpoint
+from focalsweep_research.training.config import read_config
+from focalsweep_research.training.run import build_network, fill_from
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("choose_sweepnet", ROOT / "research" / "scripts" / "choose_sweepnet.py")
+    spec = importlib.util.spec_from_file_location(
+        "choose_sweepnet", ROOT / "research" / "scripts" / "choose_sweepnet.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from focalsweep.training.config import TrainingConfig, read_config
-from focalsweep.training.kinds import known_networks
-from focalsweep.training.ours import build_cost
+from focalsweep_research.training.config import TrainingConfig, read_config
+from focalsweep_research.training.kinds import known_networks
+from focalsweep_research.training.ours import build_cost
 
 ROOT = Path(__file__).parents[3]
 TRAINED = json.loads((ROOT / "research" / "tests" / "trained_settings.json").read_text())

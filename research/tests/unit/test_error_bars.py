@@ -11,12 +11,12 @@ from PIL import Image
 
 from focalsweep.methods import registry
 from focalsweep.methods.method import Method, Options
-from focalsweep.synthesis.generator import GeneratorConfig
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.protocols import error_bars
 from focalsweep_research.protocols.error_bars import evaluate_confidence, plot_confidence
 from focalsweep_research.protocols.generated import BATCH, batch_of
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.generator import GeneratorConfig
 from focalsweep_research.tables.tables import table_of
 
 CPU = torch.device("cpu")

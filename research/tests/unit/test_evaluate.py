@@ -14,25 +14,25 @@ from typing import Any
 import pytest
 import tifffile
 import torch
+from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
+from research.tests.unit.training.toy import silent
+from tests.errors import assert_one_sentence
+from tests.rendering import render_plane
 
 from focalsweep import DepthGrid, DepthPrediction, FocalStack
 from focalsweep.cli import main as command_line
 from focalsweep.methods.method import Options, uninformed
 from focalsweep.methods.paper import PAPER_PLANES, planes_over
 from focalsweep.methods.registry import choose_method
-from focalsweep.synthesis.generator import GeneratorConfig
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.config import TrainingConfig
-from focalsweep.training.run import run_training
 from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
 from focalsweep_research.protocols.training_runs import methods_of_runs, name_of, over_trained_planes
-from tests.errors import assert_one_sentence
-from tests.rendering import render_plane
-from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
-from tests.unit.training.toy import silent
+from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.config import TrainingConfig
+from focalsweep_research.training.run import run_training
 
 CONFIG = """
 network = "sweepnet"
@@ -316,7 +316,9 @@ def test_results_of_one_protocol_join(
 ) -> None:
     one, two, both = (tmp_path / f"{name}.json" for name in ("one", "two", "both"))
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "-o", one) == 0
-    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin:range=0.1-3", "--join", one, "-o", two) == 0
+    assert (
+        evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin:range=0.1-3", "--join", one, "-o", two) == 0
+    )
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin:range=0.1-3;argmin", "-o", both) == 0
     joined, at_once = (json.loads(path.read_text()) for path in (two, both))
     by_method = lambda rows: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))  # noqa: E731

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from focalsweep.synthesis.generator import GeneratorConfig, make_source
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.protocols import distributed as shares
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.generated import CAMERAS, FARTHEST, batch_of, evaluate_cameras, evaluate_generator
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.tables.tables import table_of
 
 CPU = torch.device("cpu")

@@ -79,9 +79,7 @@ def test_commands_of_what_is_to_be_run_are_understood(name: str) -> None:
 
 def test_figures_that_are_not_drawn_say_how(tmp_path: Path) -> None:
     anchor = "<!-- figure stack_size: Error by frames -->\nold\n<!-- end -->"
-    assert f"focalsweep figure stack-size {NEW}/stack-size.json -o docs/stack_size.png" in fill(
-        anchor, {}, tmp_path
-    )
+    assert f"focalsweep figure stack-size {NEW}/stack-size.json -o docs/stack_size.png" in fill(anchor, {}, tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "stack_size.png").write_bytes(b"")
     shown = fill(anchor, {}, tmp_path)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from focalsweep import Camera, DepthGrid, FocalStack, coc_px
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.drawing.plots import plot_factor, write_factors
 from focalsweep_research.protocols import distributed as shares
 from focalsweep_research.protocols import robustness
@@ -31,6 +30,7 @@ from focalsweep_research.protocols.robustness import (
     spoiled,
 )
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.tables.tables import table_of
 
 CPU = torch.device("cpu")

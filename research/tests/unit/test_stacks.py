@@ -9,9 +9,10 @@ import pytest
 import tifffile
 import torch
 from PIL import Image
+from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
+from research.tests.unit.datasets.test_nyu import picture, write_folder
 
 from focalsweep import DepthGrid, FocalStack, linear_to_srgb
-from focalsweep.synthesis.sample import Sample
 from focalsweep_research.datasets.nyu import AS_CARVALHO, Nyu
 from focalsweep_research.drawing import comparison as figures
 from focalsweep_research.drawing.comparison import Scene
@@ -19,9 +20,8 @@ from focalsweep_research.protocols import stacks
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_STACKS
 from focalsweep_research.rivals.answer import FrameCountError
+from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.tables.tables import table_of
-from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
-from research.tests.unit.datasets.test_nyu import picture, write_folder
 
 CPU = torch.device("cpu")
 PLANES = DepthGrid.uniform_in_inverse_depth(0.1, 3.0, 8)

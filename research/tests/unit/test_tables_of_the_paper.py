@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from focalsweep.training.config import read_config
 from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.tables.paper_report import PENDING
+from focalsweep_research.training.config import read_config
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tables.py"
 

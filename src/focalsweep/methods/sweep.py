@@ -23,6 +23,7 @@ from focalsweep.sweep.frames import pick_frames, sharpest_frames
 from focalsweep.sweep.volume import cost_volume, may_record, plan_sweep, sweep_at_once
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
+SIDES_PX = (512, 384, 256, 192, 128)  # of tiles, the smaller ones where memory is short
 HALO_PX = 64
 BYTES_A_VOXEL = 27  # the cost volume included
 CURVE_PX = 64  # swept to either side of a pixel whose cost is asked for
@@ -51,7 +52,7 @@ def sweep_depth(
     network = network or load_network("sweepnet", stack.images.device)
     cost = reblur_cost(options.settings.get("psf", "disk"))
     planes = _evenly_spaced(planes)
-    tiling = Tiling((512, 384, 256, 192, 128), HALO_PX, STRIDE, BYTES_A_VOXEL * planes.count)
+    tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes.count)
     tiles = tiling.cut(stack.size, options.workspace)
     frames = sharpest_frames(stack, planes).to(stack.images.device)
     if len(tiles) == 1:

@@ -1,4 +1,4 @@
-"""A map of depth made whole: what the network is sure of stays, what it only guessed follows its surroundings.
+"""Confidence-weighted smoothing: what the network is sure of stays, what it only guessed follows its surroundings.
 
 The network tells with every pixel how far it may be off. Where that is a lot (a plain wall, a burnt-out sky) its guess
 is worth less than what its neighbours know, unless an edge of the picture lies between. With positions p and their

@@ -37,7 +37,7 @@ class SweepOutput:
 
 
 class SweepNet(nn.Module):
-    """2 M parameters with the default widths."""
+    """1.66 M parameters with the default widths."""
 
     def __init__(self, volume_width: int = 24, context_width: int = 32, detail_width: int = 64) -> None:
         super().__init__()

@@ -18,9 +18,9 @@ from focalsweep.types import DepthGrid, FocalStack
 
 COST = ReblurCost(squash=False)
 PLANES = 48
-SURE = 0.6  # confidence of the pixels that decide on the range
-PILED_UP = 0.015  # share of them at an end plane that extends it
-KEPT = 0.002  # share of them that may lie outside when a range is trimmed
+RANGE_CONFIDENCE = 0.6  # confidence of the pixels that decide on the range
+END_PLANE_SHARE = 0.015  # share of them at an end plane that extends it
+TRIMMED_SHARE = 0.002  # share of them that may lie outside when a range is trimmed
 MARGIN = 0.08  # of the range, added at either end
 EXTENSION = 0.6  # of the range, in inverse depth
 ROUNDS = 5
@@ -42,12 +42,12 @@ def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tu
     for _ in range(ROUNDS):
         planes = DepthGrid.uniform_in_inverse_depth(1 / near, 1 / far if far else torch.inf, PLANES)
         prediction = argmin_depth(stack, planes, COST)
-        inverse = (1 / prediction.depth)[prediction.confidence > SURE]
+        inverse = (1 / prediction.depth)[prediction.confidence > RANGE_CONFIDENCE]
         if inverse.numel() < 100:
             return _grid(near, far, count), "the focus distances and a margin: too little texture to say more"
         step = (near - far) / (PLANES - 1)
-        at_near = float((inverse > near - 1.5 * step).float().mean()) > PILED_UP
-        at_far = far > 0 and float((inverse < far + 1.5 * step).float().mean()) > PILED_UP
+        at_near = float((inverse > near - 1.5 * step).float().mean()) > END_PLANE_SHARE
+        at_far = far > 0 and float((inverse < far + 1.5 * step).float().mean()) > END_PLANE_SHARE
         if not extend or not (at_near or at_far):
             break
         width = near - far
@@ -56,7 +56,7 @@ def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tu
         if at_far:
             far, moved = max(far - EXTENSION * width, 0.0), moved | {"far"}
             far = 0.0 if far < 0.05 * near else far
-    ends = torch.tensor([KEPT, 1 - KEPT], dtype=torch.float64, device=inverse.device)
+    ends = torch.tensor([TRIMMED_SHARE, 1 - TRIMMED_SHARE], dtype=torch.float64, device=inverse.device)
     low, high = torch.quantile(inverse.double(), ends).tolist()
     margin = MARGIN * (high - low) + 2 * (near - far) / (PLANES - 1)
     trimmed_near, trimmed_far = min(near, high + margin), max(far, low - margin, 0.0)

@@ -2,7 +2,7 @@
 
 A cost turns the spectra of the frames and the blur of some planes (an even number of them) into one map for each plane
 (`evaluate`), then finishes a whole set of planes (`finish`). `volume.py` feeds it planes and tiles. On a GPU, where no
-gradient is asked for, `kernels.py` does the same in fewer passes.
+gradient is asked for, `kernels/` does the same in fewer passes.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from focalsweep.optics.psf import Disk, Psf
 
 
 def triton_serves(*tensors: Tensor) -> bool:
-    """Whether `kernels.py` can take over: single precision on CUDA, Triton installed, no gradient asked for."""
+    """Whether `kernels/` can take over: single precision on CUDA, Triton installed, no gradient asked for."""
     wants_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     first = tensors[0]
     fits = first.is_cuda and first.dtype in (torch.float32, torch.complex64)

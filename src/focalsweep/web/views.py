@@ -22,7 +22,7 @@ from focalsweep.results.contact_sheet import (
 )
 from focalsweep.results.figures import metres
 from focalsweep.results.geometry import measure_distance
-from focalsweep.synthesis.refocus import refocus
+from focalsweep.results.refocus import refocus
 from focalsweep.types import FocalStack
 from focalsweep.web.tasks import Outcome
 

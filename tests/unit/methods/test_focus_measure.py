@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep import Camera, DepthGrid, FocalStack, estimate_depth
+from focalsweep import Camera, DepthGrid, FocalStack, Options, estimate_depth
 from focalsweep.methods import focus_measure
 from focalsweep.methods.focus_measure import EDGE_STEP, fit_peak, pick, sharpness, smooth
 from tests.rendering import RIGS, render_plane
@@ -66,10 +66,10 @@ def test_it_answers_between_the_focus_distances_only() -> None:
 def test_infinity_and_a_batch() -> None:
     images = torch.rand((2, 3, 1, 40, 24), generator=torch.Generator().manual_seed(0))
     stack = FocalStack(images, (0.5, 2.0, math.inf), Camera(0.05, 2.8, 6e-5)).as_batch()
-    both = focus_measure.estimate(stack, DepthGrid.around(stack, 8))
+    both = focus_measure.focus_measure_depth(stack, DepthGrid.around(stack, 8), Options())
     assert not torch.isnan(both.depth).any() and (both.depth >= 0.5 - 1e-6).all()
     for i in range(2):
-        alone = focus_measure.estimate(stack.one_of_batch(i), DepthGrid.around(stack, 8))
+        alone = focus_measure.focus_measure_depth(stack.one_of_batch(i), DepthGrid.around(stack, 8), Options())
         torch.testing.assert_close(1 / alone.depth[0], 1 / both.depth[i], rtol=0, atol=0.02)
 
 

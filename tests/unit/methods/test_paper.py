@@ -1,18 +1,16 @@
 """The paper's method with a small network that was packed into a folder of the test."""
 
-import json
 import math
 import re
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import pack_papernet
 
-from focalsweep import Camera, DepthGrid, FocalStack, coc_px, estimate_depth, pipeline
+from focalsweep import Camera, DepthGrid, DepthPrediction, FocalStack, Options, coc_px, estimate_depth
 from focalsweep.methods import paper
 from focalsweep.methods.paper import PAPER_PLANES, planes_over, within_blur
 from focalsweep.model import weights
@@ -21,19 +19,10 @@ from focalsweep.model.quantised import pack
 from focalsweep.model.weights import PAPERNET, load_papernet, papernet_about
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.sweep.volume import cost_volume
-from focalsweep.synthesis.generator import GeneratorConfig
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.checkpoint import Checkpoint, write_checkpoint
-from focalsweep.training.config import TrainingConfig
-from focalsweep_research.protocols.methods import method_of
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import render_plane
 
 OPTIONS: dict[str, Any] = {"encoder_channels": [8, 8, 8, 8, 8], "refine_channels": [8, 8, 8]}
-CONFIG = TrainingConfig(
-    network="papernet", cost="paper", steps=9, batch_size=2, learning_rate=1e-3, network_options=OPTIONS,
-    data={"kind": "defocusnet", "spacing": "depth"},
-)  # fmt: skip
 
 
 def small_network() -> PaperNet:
@@ -114,21 +103,31 @@ def test_gray_stacks_and_others(folder: Path) -> None:
     assert_one_sentence(message_of(lambda: estimate_depth(four, "paper"), ValueError), "4 channels", "argmin")
 
 
+def paper_depth(stack: FocalStack, planes: DepthGrid, workspace: int | None = None, **settings: str) -> DepthPrediction:
+    return paper.paper_depth(stack, planes, Options(workspace, settings=settings))
+
+
 def test_tiles_agree_with_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack, shares = a_stack(160), list[float]()
-    monkeypatch.setattr(paper, "SEEN_BLUR_PX", 1e3)
+    stack, told = a_stack(160), list[tuple[str, float]]()
     planes = DepthGrid.around(stack, 8)
-    whole = paper.paper_depth(stack.as_batch(), planes)
-    monkeypatch.setattr(paper, "TILE_PX", 64)
-    monkeypatch.setattr(paper, "HALO_PX", 64)
-    tiled = paper.paper_depth(stack.as_batch(), planes, progress=shares.append)
+    whole = paper_depth(stack.as_batch(), planes, size="full")
+    monkeypatch.setattr(paper, "TILING", replace(paper.TILING, halo_px=64))
+    bound = 128 * 192 * paper.BYTES_A_PIXEL  # a tile of 64 px in a corner, not one of 128
+    options = Options(bound, lambda *news: told.append(news), {"size": "full"})
+    tiled = paper.paper_depth(stack.as_batch(), planes, options)
     difference = (tiled.depth - whole.depth).abs() / whole.depth
     assert 0 < difference.mean() < 0.01 < (whole.depth.std() / whole.depth.mean())
+    shares = [share for _, share in told]
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 4
     assert tiled.probabilities is None
-    assert paper._tile_px((4000, 6000), 2 * 10**9) == 64 and paper._tile_px((4000, 6000), 10**8) == 64
-    monkeypatch.undo()
-    assert paper._tile_px((4000, 6000), 3 * 10**9) == 512 > paper._tile_px((4000, 6000), 10**9)
+
+
+def test_tiles_fit_into_the_workspace() -> None:
+    def rows(workspace: int | None) -> int:
+        return len({tile.core[0].start for tile in paper.TILING.cut((4096, 6144), workspace)})
+
+    assert rows(None) == rows(3 * 10**9) == 8  # of 512 px
+    assert rows(10**9) == 16 and rows(10**8) == 64
 
 
 def test_wide_blur_is_read_at_a_size_where_it_is_as_in_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,38 +144,18 @@ def test_wide_blur_is_read_at_a_size_where_it_is_as_in_training(folder: Path, mo
     widest = float(coc_px(planes.depths, stack.focus_distances[:, None], stack.camera).abs().max())
     for seen, expected in ((2 * widest, 160), (widest / 2, 80), (widest / 8, paper.SMALLEST_PX)):
         monkeypatch.setattr(paper, "SEEN_BLUR_PX", seen)
-        found = paper.paper_depth(stack.as_batch(), planes)
+        found = paper_depth(stack.as_batch(), planes)
         assert sizes.pop() == (expected, expected) and found.depth.shape == (1, 160, 160)
     monkeypatch.setattr(paper, "SEEN_BLUR_PX", widest / 2)
-    estimate_depth(
-        stack, "paper", planes=planes
-    )  # the range that is asked for counts, not that of the network's planes
+    # The range that is asked for counts, not that of the network's planes.
+    estimate_depth(stack, "paper", planes=planes)
     assert sizes.pop() == (80, 80)
-    small, found = (
-        at_size(stack.as_batch().resized(0.5), planes, None, None),
-        paper.paper_depth(stack.as_batch(), planes),
-    )
+    small = at_size(stack.as_batch().resized(0.5), planes, Options(), None)
+    found = paper_depth(stack.as_batch(), planes)
+    paper_depth(stack.as_batch(), planes, size="full")
+    assert [sizes.pop() for _ in range(2)] == [(160, 160), (80, 80)]
     means = torch.nn.functional.avg_pool2d(1 / found.depth, 2)
     torch.testing.assert_close(means[:, 2:-2, 2:-2], (1 / small.depth)[:, 2:-2, 2:-2], rtol=0.05, atol=0)
-
-
-def test_the_sharp_picture_asks_for_no_more_memory_than_the_range(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The network's planes begin far before a distant scene: at 12 megapixels, 893 px of blur."""
-    asked: list[DepthGrid] = []
-    sharp = pipeline.all_in_focus
-
-    def remember(stack: FocalStack, planes: DepthGrid, *others: Any, **more: Any) -> torch.Tensor:
-        asked.append(planes)
-        return sharp(stack, planes, *others, **more)
-
-    monkeypatch.setattr(pipeline, "all_in_focus", remember)
-    stack = a_stack()
-    planes = DepthGrid.uniform_in_inverse_depth(1.0, 2.0, 8)
-    result = estimate_depth(stack, "paper", planes=planes)
-    assert asked[0] is planes and result.planes.count == 64 and result.planes.depths[0] < 0.5
-    assert np.isfinite(result.all_in_focus).all()
 
 
 def test_without_the_file_there_is_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,57 +167,6 @@ def test_without_the_file_there_is_a_remedy(tmp_path: Path, monkeypatch: pytest.
 def test_weights_of_another_network_are_refused(folder: Path) -> None:
     (folder / PAPERNET).write_bytes(pack(PaperNet(**OPTIONS).state_dict(), {"options": {}}))
     assert_one_sentence(message_of(load_papernet, ValueError), PAPERNET, "shape")
-
-
-def test_it_is_a_method_of_protocols(folder: Path) -> None:
-    stack = a_stack(64).as_batch()
-    sample = Sample(stack, PAPER_PLANES, torch.full((1, 64, 64), 1.3))
-    method = method_of("paper", torch.device("cpu"))
-    depth = method.read(sample)
-    torch.testing.assert_close(depth, paper.paper_depth(stack, PAPER_PLANES).depth, rtol=1e-4, atol=1e-4)
-    assert method.displayed and method.planes(stack) is PAPER_PLANES
-    assert method.read_windows is not None and method.read_windows(sample, [(0, 0), (32, 32)], 32).shape == (2, 32, 32)
-
-
-def test_a_run_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run, file, out = tmp_path / "run", tmp_path / PAPERNET, tmp_path / "packed.json"
-    run.mkdir()
-    state = small_network().state_dict()
-    write_checkpoint(run / "checkpoint.pt", Checkpoint(state, state, {}, 9, 60.0, CONFIG))
-    monkeypatch.setattr(weights, "FOLDER", tmp_path)
-    monkeypatch.setattr(pack_papernet, "STACKS", 1)
-    monkeypatch.setattr(pack_papernet, "DATA", GeneratorConfig(size=32, rays=4, textures=4, solids=5))
-    monkeypatch.setattr(sys, "argv", ["pack_papernet.py", str(run), str(out), "", str(file)])
-    pack_papernet.main()
-    record = json.loads(out.read_text())
-    assert record["file_bytes"] == file.stat().st_size and 0 < record["mean_relative_difference"] < 0.02
-    assert "MiB" in capsys.readouterr().out
-    about = papernet_about()
-    assert about["options"] == {"planes": 64, **OPTIONS} and "CC BY 4.0" in about["attribution"]
-    assert about["results"]["mean_relative_difference"] == record["mean_relative_difference"]
-    assert load_papernet().planes == 64
-
-
-def test_fewer_codes_where_the_file_would_be_too_large(tmp_path: Path) -> None:
-    state = small_network().state_dict()
-    checkpoint = Checkpoint(state, state, {}, 9, 60.0, CONFIG)
-    content, largest = pack_papernet.packed(checkpoint, {})
-    assert largest == 127
-    smaller, largest = pack_papernet.packed(checkpoint, {}, len(content) - 1)
-    assert largest == 95 and len(smaller) < len(content)
-    with pytest.raises(ValueError, match="more than 100"):
-        pack_papernet.packed(checkpoint, {}, 100)
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [({"cost_options": {"normalise": False}}, "cost_options"), ({"data": {"kind": "nyu", "spacing": "depth"}}, "data")],
-)
-def test_other_runs_are_not_packed(tmp_path: Path, change: dict[str, Any], word: str) -> None:
-    config = TrainingConfig.from_dict(CONFIG.to_dict() | change, "other")
-    write_checkpoint(tmp_path / "checkpoint.pt", Checkpoint({}, {}, {}, 9, 60.0, config))
-    message = message_of(lambda: pack_papernet.read_run(tmp_path), ValueError)
-    assert_one_sentence(message, str(tmp_path), word, "configs/paper-defocusnet.toml")
 
 
 def test_what_ships_tells_its_whole_training() -> None:

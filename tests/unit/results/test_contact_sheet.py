@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from focalsweep import Camera, FocalStack
+from focalsweep import Camera, FocalStack, RelativeLens
 from focalsweep.results import contact_sheet as module
 from focalsweep.results.contact_sheet import MARGIN, Sheet, contact_sheet, depth_ticks, inverse_depth_range
 from tests.errors import assert_one_sentence, message_of
@@ -113,7 +113,7 @@ def test_a_frame_is_shown_in_its_own_colours(written: list[tuple[str, Sheet]]) -
 
 
 def test_relative_depth_has_no_metres(written: list[tuple[str, Sheet]]) -> None:
-    contact_sheet(frames(3), result(record={"relative": True}))
+    contact_sheet(frames(3), result(camera=RelativeLens(40.0)))
     labels = [words for words, _ in written]
     assert "Depth (relative, no unit)" in labels
     assert {"near", "far", "frame 1"} <= set(labels)

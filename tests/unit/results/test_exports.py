@@ -5,6 +5,7 @@ import json
 import struct
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from focalsweep import DepthResult, RelativeLens
 from focalsweep.results import exports, writing
 from focalsweep.results.exports import exr_bytes, glb_bytes, ply_bytes
 from focalsweep.results.geometry import point_cloud, surface_mesh
@@ -254,11 +256,10 @@ def test_save_writes_what_is_asked_for(tmp_path: Path) -> None:
     assert {path.name for path in result.save(tmp_path / "one", exports="ply")} == BASE | {"cloud.ply"}
 
 
-def test_relative_depth_says_so() -> None:
-    result = scene(PLANE, record={"relative": True})
-    assert parse_exr(exr_bytes(result))[0]["unit"][1] == b"relative"
-    assert "unit: relative" in parse_ply(ply_bytes(result))[0][0]
-    assert parse_glb(glb_bytes(result))[0]["extras"]["unit"] == "relative"
+@pytest.mark.parametrize("write", [exr_bytes, ply_bytes, glb_bytes])
+def test_what_has_no_unit_is_no_geometry(write: Callable[[DepthResult], bytes]) -> None:
+    message = message_of(lambda: write(scene(PLANE, camera=RelativeLens(40.0))), ValueError)
+    assert_one_sentence(message, "without a unit", "metres", "focus distances")
 
 
 def test_unknown_export(tmp_path: Path) -> None:

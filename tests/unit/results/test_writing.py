@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from focalsweep import Camera, DepthGrid, DepthResult, linear_to_srgb
+from focalsweep import Camera, DepthGrid, DepthResult, FocalStack, RelativeLens, linear_to_srgb
 from focalsweep.results import figures, writing
 from focalsweep.results.figures import depth_picture
 from focalsweep.results.writing import write_files
@@ -192,10 +192,25 @@ def test_files_are_readable_by_others(tmp_path: Path) -> None:
 
 
 def test_relative_depth_never_looks_like_metres(tmp_path: Path) -> None:
-    relative = result(record={"method": "sweep", "relative": True})
+    relative = result(record={"method": "sweep"}, camera=RelativeLens(40.0))
     with pytest.warns(UserWarning, match="cloud.ply is left out: it needs metres"):
         written = {path.name for path in relative.save(tmp_path, exports=["ply"])}
     assert written == {"depth.npz", "depth.png", "all_in_focus.png", "run.json"}
     with np.load(tmp_path / "depth.npz") as saved:
-        assert set(saved.files) == {"depth", "std", "confidence"}
+        assert set(saved.files) == {"depth", "std", "confidence", "principal_point", "crop_offset"}
     assert "camera" not in json.loads((tmp_path / "run.json").read_text())
+
+
+def test_intrinsics_and_the_place_in_the_photo_are_written(tmp_path: Path) -> None:
+    """A crop moves the principal point with the picture, and says where the picture lies in the photo."""
+    area = {"rows": [2, 7], "columns": [3, 10]}
+    made = result(record={"area": area}, principal_point=(4.5, 1.5), projection_distance=0.06)
+    made.save(tmp_path)
+    with np.load(tmp_path / "depth.npz") as saved:
+        assert saved["principal_point"].tolist() == [4.5, 1.5] and saved["crop_offset"].tolist() == [3, 2]
+        assert saved["projection_px"] == pytest.approx(0.06 / made.camera.pixel_pitch)  # type: ignore[union-attr]
+    geometry = json.loads((tmp_path / "run.json").read_text())["geometry"]
+    assert geometry["principal_point"] == [4.5, 1.5] and geometry["crop_offset"] == [3, 2]
+    stack = FocalStack(np.zeros((2, 1, 20, 30), np.float32), [0.5, 1.0], Camera(0.05, 2.8, 1e-4))
+    part = stack.cropped(4, 6, 8, 10)
+    assert part.principal_point == (15 - 6, 10 - 4) and part.resized(0.5).principal_point == (4.5, 3.0)

@@ -104,7 +104,9 @@ def test_focus_distances_are_found_inside_their_intervals(first: int) -> None:
     intervals = [(0.95 * float(u), 1.05 * float(u)) for u in middles]
     shares: list[float] = []
     found = 1 / torch.tensor(
-        refine_focus(changed(stack, (1 / middles)[None]), intervals, rounds=1, progress=shares.append),
+        refine_focus(
+            changed(stack, (1 / middles)[None]), intervals, rounds=1, progress=lambda _, share: shares.append(share)
+        ),
         dtype=torch.float64,
     )
     before, after = ((u / true - 1).abs() for u in (middles, found))

@@ -203,5 +203,5 @@ def test_estimate_depth_equals_cpu() -> None:
 
 def test_memory_bound_tiles_on_cuda() -> None:
     made = stack(3, 3, 200, 210, pitch=2e-4)
-    whole, tiled = (cost_volume(made, PLANES, ReblurCost(squash=False), memory=m) for m in (None, 12_000_000))
+    whole, tiled = (cost_volume(made, PLANES, ReblurCost(squash=False), workspace=m) for m in (None, 12_000_000))
     assert ((whole - tiled).abs() / whole).mean() < 1e-3

@@ -8,7 +8,7 @@ import torch
 
 from focalsweep import Camera, DepthGrid, FocalStack, PaperCost, ReblurCost, cost_volume
 from focalsweep.sweep import volume
-from focalsweep.sweep.volume import Tile, all_in_focus, plan_sweep, plane_position, sweep_coc_px
+from focalsweep.sweep.volume import Tile, plan_sweep, plane_position, sweep_coc_px
 from tests.errors import assert_one_sentence, message_of
 from tests.rendering import RIGS, render_plane
 
@@ -61,8 +61,8 @@ def test_tiled_equals_whole(cost: Any, rig: str, depth: float) -> None:
     plan = plan_sweep(rendered.stack.as_batch(), planes, cost, "mirror", little)
     assert len(plan.tiles) >= 4
     assert_tiles_cover(plan.tiles, (200, 200))
-    whole = cost_volume(rendered.stack, planes, cost, memory=2**40)
-    tiled = cost_volume(rendered.stack, planes, cost, memory=little)
+    whole = cost_volume(rendered.stack, planes, cost, workspace=2**40)
+    tiled = cost_volume(rendered.stack, planes, cost, workspace=little)
     difference = (tiled - whole).abs() / whole
     same = (tiled.argmin(0) == whole.argmin(0))[rendered.textured].float().mean().item()
     print(f"{rig} {type(cost).__name__}: {len(plan.tiles)} tiles, relative difference mean {difference.mean():.1e}, "
@@ -106,7 +106,7 @@ def test_small_transforms_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_little_memory_is_said() -> None:
-    call = lambda: cost_volume(small_stack(), [0.5, 1.0, 4.0], memory=1000)  # noqa: E731
+    call = lambda: cost_volume(small_stack(), [0.5, 1.0, 4.0], workspace=1000)  # noqa: E731
     assert_one_sentence(message_of(call, ValueError), "memory", "blur", "px", "smaller")
 
 
@@ -177,7 +177,7 @@ def test_planes_as_depths_and_batch_of_one() -> None:
 def test_progress_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 1)
     shares: list[float] = []
-    cost_volume(small_stack(), DepthGrid.uniform_in_depth(0.5, 2.0, 7), progress=shares.append)
+    cost_volume(small_stack(), DepthGrid.uniform_in_depth(0.5, 2.0, 7), progress=lambda _, share: shares.append(share))
     assert shares == sorted(shares)
     assert len(shares) == 4
     assert shares[-1] == 1.0
@@ -186,7 +186,7 @@ def test_progress_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_of_a_sweep_in_one_go() -> None:
     shares: list[float] = []
-    cost_volume(small_stack(), [0.6, 0.9, 1.5, 3.0], progress=shares.append)
+    cost_volume(small_stack(), [0.6, 0.9, 1.5, 3.0], progress=lambda _, share: shares.append(share))
     assert shares[-1] == 1.0
 
 
@@ -214,31 +214,6 @@ def test_plane_position_is_exact_on_planes_and_halfway() -> None:
 def test_plane_position_with_uneven_planes() -> None:
     planes = torch.tensor([[4.0, 1.0, 0.5]])
     assert plane_position(torch.tensor([[[2.5, 0.75]]]), planes).tolist() == [[[0.5, 1.5]]]
-
-
-def test_all_in_focus_on_a_plane_is_the_latent_image_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pixel on plane 3 gives plane 3's image, however the planes are chunked; halfway gives the mean of two."""
-    stack = small_stack().as_batch()
-    planes = DepthGrid.uniform_in_inverse_depth(0.6, 3.0, 5)
-
-    def sharp_at(inverse_depth: float) -> torch.Tensor:
-        return all_in_focus(stack, planes, torch.full((1, 22, 27), inverse_depth))
-
-    u = planes.inverse_depths.tolist()
-    third, fourth = sharp_at(u[3]), sharp_at(u[4])
-    torch.testing.assert_close(sharp_at((u[3] + u[4]) / 2), (third + fourth) / 2, rtol=1e-4, atol=1e-5)
-    assert (third - fourth).abs().max() > 0.01
-    monkeypatch.setattr(volume, "CPU_WORKING_SET_BYTES", 1)
-    torch.testing.assert_close(sharp_at(u[4]), fourth, rtol=1e-4, atol=1e-5)
-
-
-def test_all_in_focus_tiled_equals_whole() -> None:
-    rendered = render_plane("paper", 0.2, size=200)
-    stack, planes = rendered.stack.as_batch(), DepthGrid.around(rendered.stack, count=16)
-    inverse_depth = torch.full((1, 200, 200), 5.0)
-    tiled, whole = (all_in_focus(stack, planes, inverse_depth, memory=memory) for memory in (25_000_000, 2**40))
-    assert (tiled - whole).abs().max() < 0.02
-    assert (tiled - whole).abs().mean() < 1e-4
 
 
 @pytest.mark.parametrize("rig", RIGS)
@@ -278,8 +253,8 @@ def test_a_part_with_the_statistics_of_the_whole_is_that_part(memory: int | None
     part = stack.cropped(20, 0, 170, 160)
     assert (len(plan_sweep(part.as_batch(), planes, cost, "mirror", memory).tiles) > 1) == (memory is not None)
     whole = cost_volume(stack, planes, cost)[:, 20:190, :160]
-    given = cost_volume(part, planes, cost, statistics=statistics, memory=memory)
-    own = cost_volume(part, planes, cost, memory=memory)
+    given = cost_volume(part, planes, cost, statistics=statistics, workspace=memory)
+    own = cost_volume(part, planes, cost, workspace=memory)
     inside = (slice(None), slice(24, -24), slice(24, -24))  # blur of up to 10 px, the window, what the prior spreads
     error, error_of_own = (((one - whole).abs() / whole)[inside].mean().item() for one in (given, own))
     print(f"relative difference: {error:.1e} with the whole's statistics, {error_of_own:.1e} with its own")

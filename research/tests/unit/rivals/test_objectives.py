@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from research.tests.unit.training.toy import silent
+from tests.errors import assert_one_sentence, message_of
+from tests.rendering import RIGS, render_plane
 from torch import Tensor, nn
 
 from focalsweep import DepthGrid, FocalStack, coc_px
-from focalsweep.synthesis.sample import Sample
-from focalsweep.training.config import TrainingConfig, read_config
-from focalsweep.training.objectives import depth_at
-from focalsweep.training.run import build_network, build_objective, run_training
 from focalsweep_research.rivals import objectives as rivals
 from focalsweep_research.rivals.answer import Answer
 from focalsweep_research.rivals.networks import build, load
@@ -27,9 +26,10 @@ from focalsweep_research.rivals.objectives import (
     true_blur,
     true_depth,
 )
-from tests.errors import assert_one_sentence, message_of
-from tests.rendering import RIGS, render_plane
-from tests.unit.training.toy import silent
+from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.config import TrainingConfig, read_config
+from focalsweep_research.training.objectives import depth_at
+from focalsweep_research.training.run import build_network, build_objective, run_training
 
 SIZE = 32
 SMALL = {
