@@ -66,11 +66,11 @@ def evaluate(
         raise ValueError("--methods names none: give some, such as 'argmin;sweep', or leave it out")
     pictures = output.with_suffix("") if output else None
     others = [read_result(path, protocol, quick) for path in join or []]
-    with processes(protocol) as leads:
+    with processes(protocol) as is_main:
         record = run_protocol(
             protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures, cache
         )
-    if not leads:
+    if not is_main:
         return
     try:
         for other in others:

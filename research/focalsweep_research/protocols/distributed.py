@@ -35,7 +35,7 @@ def over_processes(sums: T) -> T:
     return functools.reduce(operator.add, gathered)
 
 
-def leads() -> bool:
+def is_main_process() -> bool:
     """Whether this is the first process of torch.distributed, or a process alone."""
     return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
 

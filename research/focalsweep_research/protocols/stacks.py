@@ -25,7 +25,7 @@ from focalsweep_research.drawing import comparison as figures
 from focalsweep_research.drawing.comparison import Scene
 from focalsweep_research.metrics.bands import BandErrors
 from focalsweep_research.metrics.errors import Scoreboard
-from focalsweep_research.protocols.distributed import Say, in_turn, leads, over_processes
+from focalsweep_research.protocols.distributed import Say, in_turn, is_main_process, over_processes
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
@@ -202,8 +202,8 @@ class _Gallery:
         self._scenes.append(Scene({"Focused farthest": light}, found, truth))
 
     def write(self) -> None:
-        """Of several processes only the one that leads writes, and what it has seen itself."""
-        if self._folder and self._scenes and leads():
+        """Of several processes only the main one writes, and what it has seen itself."""
+        if self._folder and self._scenes and is_main_process():
             png = figures.comparison(self._scenes)
             write_files({self._folder / "depths.png": lambda file: file.write(png)})
 

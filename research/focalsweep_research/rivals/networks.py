@@ -1,8 +1,8 @@
 """The rivals that are networks: built by name, filled with weights that you trained, read as methods.
 
-Their weights are not part of the package. `focalsweep train research/configs/defocusnet.toml -o weights/defocusnet` makes some;
-with FOCALSWEEP_WEIGHTS=weights in the environment `estimate_depth(stack, method="defocusnet")` finds them, and
-`load("defocusnet", "weights/defocusnet")` gives the network itself.
+Their weights are not part of the package. `focalsweep train research/configs/defocusnet.toml -o weights/defocusnet`
+makes some; with FOCALSWEEP_WEIGHTS=weights in the environment `estimate_depth(stack, method="defocusnet")` finds
+them, and `load("defocusnet", "weights/defocusnet")` gives the network itself.
 """
 
 from __future__ import annotations
@@ -160,4 +160,5 @@ def _read_checkpoint(path: Path, name: str) -> tuple[dict[str, Tensor], dict[str
 
 
 def _recipe(name: str) -> str:
-    return f"train it (focalsweep train research/configs/{name}.toml -o FOLDER/{name} --data DATA) and set {VARIABLE}=FOLDER"
+    command = f"focalsweep train research/configs/{name}.toml -o FOLDER/{name} --data DATA"
+    return f"train it ({command}) and set {VARIABLE}=FOLDER"

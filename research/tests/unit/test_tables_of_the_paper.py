@@ -1,4 +1,4 @@
-"""research/scripts/tables.py: what is trained and measured, in which order; trainings and measurements are pretended."""
+"""scripts/tables.py: what is trained and measured, in which order; trainings and measurements are pretended."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from focalsweep_research.benchmark.renderer import (
 )
 from focalsweep_research.benchmark.scenes import camera_axes, random_rotation
 
-mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba is an extra: pip install 'focalsweep-research'")
+mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba comes with pip install 'focalsweep-research'")
 
 LIBRARIES = {split: make_library(split) for split in SPLITS}
 AXES = camera_axes(math.radians(25), math.radians(10))  # as no scene is symmetric about
