@@ -17,7 +17,7 @@ from focalsweep.methods.paper import planes_over
 from focalsweep.methods.registry import choose_method
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.source import ItemsConfig
-from focalsweep_research.protocols.methods import Compared, Windows, method_of_network, read_windows
+from focalsweep_research.protocols.methods import Compared, Windows, read_windows, trained_method
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.checkpoint import read_checkpoint, restore
 from focalsweep_research.training.config import TrainingConfig
@@ -116,7 +116,7 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     restore(network, checkpoint.ema, folder)
     network = network.to(device).eval()
     objective, half = build_objective(config), config.precision == "bfloat16"
-    method = method_of_network(name_of(config), network, objective, half=half)
+    method = trained_method(name_of(config), network, objective, half=half)
     data = config.data.get("kind", "generator")
     trained = None
     if data != "generator":
