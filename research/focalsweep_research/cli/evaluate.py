@@ -9,6 +9,7 @@ import typer
 
 from focalsweep.cli.console import console, find_device, write_record
 from focalsweep.cli.options import Cache, Device
+from focalsweep.methods.registry import describe_methods
 
 
 def evaluate(
@@ -22,8 +23,9 @@ def evaluate(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with semicolons between, as estimate_depth takes them: sweep;argmin:cost=paper;"
-            "paper:range=0.1-3,spacing=depth,size=full; flat is a wall. By default those that the protocol is about."
+            help=f"{describe_methods()}. Semicolons between; settings stand behind a name: 'sweep;argmin:cost=paper'. "
+            "By default those that the protocol is about.",
+            show_default=False,
         ),
     ] = None,
     run: Annotated[

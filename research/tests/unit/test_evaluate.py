@@ -23,7 +23,7 @@ from focalsweep import DepthGrid, DepthPrediction, FocalStack
 from focalsweep.cli import main as command_line
 from focalsweep.methods.method import Options, uninformed
 from focalsweep.methods.paper import PAPER_PLANES, planes_over
-from focalsweep.methods.registry import choose_method
+from focalsweep.methods.registry import all_methods, choose_method
 from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import Compared, compared
@@ -339,6 +339,14 @@ def test_results_of_one_protocol_join(
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "--join", one, "-o", both) == 2
     assert "argmin too" in capsys.readouterr().err
     assert {row["method"] for row in json.loads(both.read_text())["rows"]} == {"argmin"}  # what was measured is kept
+
+
+def test_help_tells_of_every_method(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        monkeypatch.setattr(sys, "argv", ["focalsweep", "evaluate", "--help"])
+        command_line.main()
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert all(f"{name}: {method.about.split()[0]}" in said for name, method in all_methods().items())
 
 
 def test_names_with_settings_have_semicolons_between() -> None:

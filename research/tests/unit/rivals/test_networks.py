@@ -13,6 +13,7 @@ import focalsweep
 from focalsweep import Camera, DepthGrid, FocalStack
 from focalsweep.methods.method import uninformed
 from focalsweep.methods.registry import GROUP, all_methods
+from focalsweep_research.protocols.methods import ON_DISPLAYED
 from focalsweep_research.rivals.answer import Answer, FrameCountError, near_to_far
 from focalsweep_research.rivals.networks import NETWORKS, VARIABLE, build, find_weights, load, predict, save
 
@@ -203,6 +204,7 @@ def test_names_agree() -> None:
     assert set(NETWORKS) | {"suwajanakorn", "flat"} == set(rivals)
     entries = {entry.name: entry.load() for entry in entry_points(group=GROUP)}
     assert all(entries[name] is all_methods()[name] and entries[name].name == name for name in rivals)
+    assert set(ON_DISPLAYED) <= set(all_methods())
 
 
 @pytest.mark.parametrize("name", NETWORKS)
