@@ -84,12 +84,12 @@ def _paper_windows(sample: Sample, windows: Windows, size: int) -> Tensor:  # N 
     stack = stack.with_images(stack.images.float().expand(-1, -1, 3, -1, -1))
     planes = planes_over(sample.planes)
     volume = cost_volume(stack, within_blur(stack, planes), PaperCost())
-    picture, inverse = farthest_frame(stack), planes.as_batch(1).to(volume)
-    cut = (
-        torch.stack([maps[0, :, top : top + size, left : left + size] for top, left in windows])
-        for maps in (picture, volume)
-    )
-    return read_paper(load_papernet(volume.device), *cut, inverse.expand(len(windows), -1)).depth
+    inverse = planes.as_batch(1).to(volume).expand(len(windows), -1)
+
+    def cut(maps: Tensor) -> Tensor:
+        return torch.stack([maps[0, :, top : top + size, left : left + size] for top, left in windows])
+
+    return read_paper(load_papernet(volume.device), cut(farthest_frame(stack)), cut(volume), inverse).depth
 
 
 def read_windows(
