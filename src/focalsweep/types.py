@@ -1,4 +1,4 @@
-"""What is passed between rooms: `Camera`, `RelativeLens`, `FocalStack`, `DepthGrid`, `DepthPrediction`.
+"""What is passed between rooms: cameras, stacks with what is known of them, planes, depth.
 
 Every bare length is in metres. Images live on any device; the settings (distances, camera fields) always live on
 the CPU in float64, so that the physics is exact and reading a setting never waits for a GPU.
@@ -186,7 +186,7 @@ class FocalStack:
 
     def __post_init__(self) -> None:
         if not isinstance(self.camera, Camera | RelativeLens):
-            raise TypeError(f"camera must be a focalsweep.Camera, but is {self.camera!r}")
+            raise TypeError(f"camera must be a focalsweep.Camera or a focalsweep.RelativeLens, but is {self.camera!r}")
         images = as_images(self.images)
         batched = images.ndim == 5
         shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
