@@ -34,7 +34,7 @@ LEAST_SECONDS = 30  # a run that has less left is not begun
 SEEDED = "-seed-"  # between a run's name and the seed of a repetition
 
 
-class Workshop:
+class Experiments:
     """What is trained and measured where, until when."""
 
     def __init__(self, output: Path, folders: dict[str, Path | None], minutes: float) -> None:
@@ -154,19 +154,21 @@ def main(
     if unknown:
         raise typer.BadParameter(f"no table of networks is called {unknown[0]}: it is one of {', '.join(TABLES)}")
     folders = {"BENCHMARK": benchmark, "NYU": nyu, "TEXTURES": textures}
-    workshop = Workshop(output.resolve(), {name: path and path.resolve() for name, path in folders.items()}, minutes)
+    experiments = Experiments(
+        output.resolve(), {name: path and path.resolve() for name, path in folders.items()}, minutes
+    )
     repeated = read_repeated(repeat or [])
     names = dict.fromkeys(name for table in tables for name in runs_of(table, repeated))
     for name in names:  # asked for now, not after the first hour
-        workshop.data_of(name)
+        experiments.data_of(name)
     for word in {word for table in tables for word in PENDING[table].split() if word in folders}:
-        workshop.folder(word)
+        experiments.folder(word)
     with ThreadPoolExecutor(at_a_time) as trainings:
-        begun = {name: trainings.submit(workshop.train, name, stacks) for name in names}
+        begun = {name: trainings.submit(experiments.train, name, stacks) for name in names}
         for table in tables:
             for name in runs_of(table, repeated):
                 begun[name].result()
-            workshop.measure(table, repeated, processes, read_names(without))
+            experiments.measure(table, repeated, processes, read_names(without))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def share_of_process(items: Sequence[Item]) -> Sequence[Item]:
     return items[dist.get_rank() :: dist.get_world_size()]
 
 
-def in_turn(items: Sequence[Item], say: Say, say_every: int = 1) -> Iterator[Item]:
+def own_share(items: Sequence[Item], say: Say, say_every: int = 1) -> Iterator[Item]:
     """Those of this process, one after the other, telling how far it is."""
     mine = share_of_process(items)
     for number, item in enumerate(mine, start=1):

@@ -32,7 +32,7 @@ from focalsweep.sweep.frames import sharpest_frames
 from focalsweep.sweep.graphs import SWEEPS, GraphCache
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, FocalStack
-from focalsweep_research.protocols.speed import Say, in_turn, peak_memory, summary
+from focalsweep_research.protocols.speed import Say, peak_memory, summary, time_jobs
 from focalsweep_research.rivals import networks
 
 SIZE_PX, FRAMES = 256, 5
@@ -79,7 +79,7 @@ def evaluate_runtime(names: list[str], device: torch.device, say: Say, share: fl
         for part in ("total", "sweep", "network")
         if (job := getattr(parts, part)) is not None
     }
-    seconds = in_turn({f"{name}, {part}": job for (name, part), job in jobs.items()}, device, _repeats(share), say)
+    seconds = time_jobs({f"{name}, {part}": job for (name, part), job in jobs.items()}, device, _repeats(share), say)
     rows = []
     for name, parts in methods.items():
         found = {

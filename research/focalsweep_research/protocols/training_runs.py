@@ -85,10 +85,10 @@ def _read_run(text: str, device: torch.device) -> _Run:
         raise ValueError(f"--run {text} has no folder: give NAME=FOLDER, or the folder of a training run")
     path = Path(folder)
     config, method, about = method_of_run(path, device)
-    return _Run(name.strip() or name_of(config), bool(name.strip()), path, config, method, about)
+    return _Run(name.strip() or run_name(config), bool(name.strip()), path, config, method, about)
 
 
-def name_of(config: TrainingConfig) -> str:
+def run_name(config: TrainingConfig) -> str:
     """What was trained on what, where it is not the generator's scenes."""
     options = "".join(f", {key} {value}" for key, value in config.cost_options.items())
     name = config.network if config.cost == "none" else f"{config.network} + {config.cost}{options}"
@@ -116,7 +116,7 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     restore(network, checkpoint.ema, folder)
     network = network.to(device).eval()
     objective, half = build_objective(config), config.precision == "bfloat16"
-    method = trained_method(name_of(config), network, objective, half=half)
+    method = trained_method(run_name(config), network, objective, half=half)
     data = config.data.get("kind", "generator")
     trained = None
     if data != "generator":

@@ -28,7 +28,7 @@ from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
-from focalsweep_research.protocols.training_runs import methods_of_runs, name_of, over_trained_planes
+from focalsweep_research.protocols.training_runs import methods_of_runs, over_trained_planes, run_name
 from focalsweep_research.synthesis.generator import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig
@@ -162,7 +162,7 @@ def test_names_say_what_was_trained_on_what() -> None:
     paper = {"network": "papernet", "cost": "paper", "cost_options": {"normalise": False}, **settings}
     split = {"kind": "defocusnet", "frames": [0, 2, 4]}
     names = [
-        name_of(TrainingConfig(**each))
+        run_name(TrainingConfig(**each))
         for each in (
             paper,
             {**paper, "data": split},

@@ -16,6 +16,7 @@ from research.tests.unit.datasets.test_nyu import write_folder
 import focalsweep as fs
 from focalsweep.methods.method import Method, Options
 from focalsweep.methods.registry import choose_method
+from focalsweep_research.datasets.defocusnet import DATASET_END
 from focalsweep_research.datasets.item import Item
 from focalsweep_research.protocols import generated, stacks
 from focalsweep_research.protocols import run as protocols
@@ -23,6 +24,7 @@ from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import run_protocol
 from focalsweep_research.synthesis.generator import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.objectives import DEPTH_END
 
 CPU = torch.device("cpu")
 SIDE = 64  # of the pictures on "NYU", which are one window each
@@ -109,7 +111,7 @@ def user_on_generated(row: str, sample: Sample) -> torch.Tensor:
     """What a user gets who gives the stacks, the row's name, and the planes that the protocol gives."""
     planes = choose_method(row).grid(sample.planes)  # the name may ask for another number of them
     depth = torch.from_numpy(fs.estimate_depth(sample.stack, row, planes=planes).depth)
-    return torch.minimum(depth, generated.FARTHEST / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None])
+    return torch.minimum(depth, DEPTH_END / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None])
 
 
 def user_on_dataset(row: str, item: Item, displayed: bool) -> torch.Tensor:
@@ -117,7 +119,7 @@ def user_on_dataset(row: str, item: Item, displayed: bool) -> torch.Tensor:
     stack = item.stack
     if displayed and compared(row).displayed:
         stack = stack.with_images(fs.srgb_to_linear(stack.images))  # its values stand as light
-    return torch.from_numpy(fs.estimate_depth(stack, row).depth)[None].clamp(max=stacks.FARTHEST)
+    return torch.from_numpy(fs.estimate_depth(stack, row).depth)[None].clamp(max=DATASET_END)
 
 
 def rows_that_differ(found: Found, user: Any) -> set[str]:

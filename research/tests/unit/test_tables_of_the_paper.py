@@ -39,7 +39,7 @@ def ran(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             folder.mkdir(parents=True)
             (folder / "checkpoint.pt").touch()
 
-    monkeypatch.setattr(script.Workshop, "_run", pretend)
+    monkeypatch.setattr(script.Experiments, "_run", pretend)
     return commands
 
 
@@ -72,7 +72,7 @@ def test_repetitions_have_seeds_and_one_name(script: ModuleType, ran: list[list[
 
 def test_a_run_that_failed_is_left_out(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[list[Any]] = []
-    monkeypatch.setattr(script.Workshop, "_run", lambda _, __, words, *___: measured.append(words))
+    monkeypatch.setattr(script.Experiments, "_run", lambda _, __, words, *___: measured.append(words))
     script.main(["nyu-trained"], tmp_path, nyu=tmp_path, stacks=48)
     assert measured[-1][0] == "evaluate" and "--run" not in measured[-1]
 

@@ -117,7 +117,7 @@ def test_infinity_is_the_farthest(sample: Sample) -> None:
     depth = sample.depth.clone()
     depth[0, 9, 9] = math.inf
     truth, known = true_depth(Sample(sample.stack, sample.planes, depth))
-    assert truth[0, 9, 9].item() == pytest.approx(rivals.FARTHEST * 0.15, rel=1e-5) and known[0, 9, 9]
+    assert truth[0, 9, 9].item() == pytest.approx(rivals.TRAINED_DEPTH_END * 0.15, rel=1e-5) and known[0, 9, 9]
     assert not known[0, 0].any() and torch.isfinite(truth).all()
 
 
