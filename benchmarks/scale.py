@@ -61,7 +61,7 @@ def measure(stack: Path, output: Path, planes: int) -> Record:
         nonlocal since, part
         now = time.process_time()
         seconds[part] = seconds.get(part, 0.0) + now - since
-        since, part = now, name
+        since, part = now, "sweeping" if name == "network" else name
 
     grid = None if planes == 64 else DepthGrid.uniform_in_inverse_depth(0.35, 1.2, planes)
     summary = estimate_to_files(open_photos(stack), output, Job(planes=grid), stage).summary

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from focalsweep.model.weights import shipped_weights
+from focalsweep.version import __version__
 
-PACKAGES = ("focalsweep", "torch", "numpy", "scipy", "scikit-image", "triton")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-image", "triton")
 
 
 def describe(device: torch.device, seed: int) -> dict[str, Any]:
@@ -21,7 +22,11 @@ def describe(device: torch.device, seed: int) -> dict[str, Any]:
     machine: dict[str, Any] = {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
     if device.type == "cuda":
         machine["gpu"] = torch.cuda.get_device_name(device)
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+    versions = {
+        "python": platform.python_version(),
+        "focalsweep": __version__,
+        **{name: _version(name) for name in PACKAGES},
+    }
     about = {"machine": machine, "versions": versions, "weights": shipped_weights()}
     return {**about, "seed": seed, "commit": _commit()}
 

@@ -24,11 +24,11 @@ from focalsweep.methods.sweep import method_of_network
 from focalsweep.model import weights
 from focalsweep.model.sweepnet import SweepNet
 from focalsweep.results.writing import write_files
-from focalsweep_research.datasets.defocusnet import benchmark_part
+from focalsweep_research.datasets.defocusnet import DATASET_END, benchmark_part
 from focalsweep_research.datasets.nyu import CROPS, Nyu, NyuSetup, part_of
 from focalsweep_research.metrics.errors import Scoreboard
 from focalsweep_research.protocols.methods import Compared
-from focalsweep_research.protocols.stacks import FARTHEST, count, within_planes
+from focalsweep_research.protocols.stacks import count, within_planes
 from focalsweep_research.training.checkpoint import read_checkpoint
 
 State = dict[str, Tensor]
@@ -60,7 +60,7 @@ def errors(states: dict[str, State], nyu: Path, benchmark: Path, every: int) -> 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     pictures = Nyu(*part_of(nyu, "train"), setup=NyuSetup(), device=device)
     stacks = benchmark_part(benchmark, "train")
-    boards = [Scoreboard(per_picture=True, rescalings=("raw",), farthest=FARTHEST) for _ in range(2)]
+    boards = [Scoreboard(per_picture=True, rescalings=("raw",), farthest=DATASET_END) for _ in range(2)]
     methods = {name: as_method(state, "sampled", device) for name, state in states.items()}
     for i in range(0, len(pictures), every):
         count(boards[0], methods, pictures[i], device, windows=CROPS, displayed=True)

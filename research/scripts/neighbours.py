@@ -23,12 +23,11 @@ from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
-from focalsweep_research.datasets.defocusnet import benchmark_part
+from focalsweep_research.datasets.defocusnet import DATASET_END, benchmark_part
 from focalsweep_research.environment import describe
 from focalsweep_research.metrics.errors import Scoreboard
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.protocols.robustness import Flaws, spoiled
-from focalsweep_research.protocols.stacks import FARTHEST
 from focalsweep_research.protocols.training_runs import methods_of_runs
 from focalsweep_research.synthesis.sample import Sample
 
@@ -59,9 +58,9 @@ def main() -> None:
         for name, cost in COSTS.items()
     } | trained.methods
     stacks = benchmark_part(chosen.benchmark, "test")[:: chosen.every]
-    boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",), farthest=FARTHEST) for noise in NOISE}
+    boards = {noise: Scoreboard(per_picture=True, rescalings=("raw",), farthest=DATASET_END) for noise in NOISE}
     for number, item in enumerate(stacks):
-        stack, depth = item.stack.to(device).as_batch(), item.depth.to(device)[None].clamp(max=FARTHEST)
+        stack, depth = item.stack.to(device).as_batch(), item.depth.to(device)[None].clamp(max=DATASET_END)
         for noise, board in boards.items():
             sample = spoiled(Sample(stack, PAPER_PLANES, depth), Flaws(noise_std=noise), seed=number)
             for name, method in methods.items():

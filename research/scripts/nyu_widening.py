@@ -17,10 +17,11 @@ from torch import Tensor
 
 from focalsweep.results.layered import DILATION_PX
 from focalsweep.results.writing import json_bytes, write_files
+from focalsweep_research.datasets.defocusnet import DATASET_END
 from focalsweep_research.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep_research.environment import describe
 from focalsweep_research.protocols.methods import compared
-from focalsweep_research.protocols.stacks import FARTHEST, NYU_UNIT
+from focalsweep_research.protocols.stacks import NYU_UNIT
 from focalsweep_research.synthesis.sample import Sample
 
 METHOD = "sweep:psf=sampled"
@@ -41,7 +42,7 @@ def nearest_within(depth: Tensor, radius_px: int) -> Tensor:  # H W
 
 def rmse(depth: Tensor, truth: Tensor) -> float:
     """The mean over the windows, as the protocol has it."""
-    error = depth.clamp(max=FARTHEST) - truth
+    error = depth.clamp(max=DATASET_END) - truth
     windows = torch.stack([error[top : top + CROP_PX, left : left + CROP_PX] for top, left in CROPS])
     return float(windows.square().mean((1, 2)).sqrt().mean())
 

@@ -1,6 +1,6 @@
 """How well the lowest cost alone finds depth, written to a JSON file:
 
-    python research/scripts/recovery.py benchmarks/results/recovery.json
+    python research/scripts/recovery.py OUT.json
 
 Planes: fronto-parallel 1/f textures at six depths for three cameras, noise 0.005 (see tests/rendering.py). Rendered
 finely and averaged by sensor pixels, and once more with kernels sampled on the pixels themselves.

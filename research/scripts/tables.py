@@ -2,7 +2,7 @@
 
     python research/scripts/tables.py ablation nyu --benchmark BENCHMARK --nyu NYU --stacks 24000 -o OUT
 
-A table is a name of `PENDING` (evaluation/paper_report.py), which says which runs it shows. Each is trained once,
+A table is a name of `PENDING` (tables/paper_report.py), which says which runs it shows. Each is trained once,
 however many tables show it; a table is measured as soon as the last of its runs has ended. A second call goes on where
 the first was stopped. OUT receives runs/, logs/, configs/ and results/.
 
@@ -11,20 +11,22 @@ One network of these rarely fills a GPU: several at a time do (`--at-a-time`), w
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.tables.paper_report import PENDING
+from focalsweep_research.training.config import read_config
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = [name for name, command in PENDING.items() if "=runs/" in command]
@@ -32,7 +34,7 @@ LEAST_SECONDS = 30  # a run that has less left is not begun
 SEEDED = "-seed-"  # between a run's name and the seed of a repetition
 
 
-class Workshop:
+class Experiments:
     """What is trained and measured where, until when."""
 
     def __init__(self, output: Path, folders: dict[str, Path | None], minutes: float) -> None:
@@ -43,13 +45,13 @@ class Workshop:
 
     def train(self, name: str, stacks: int) -> None:
         """Train the run of this name, a config's with "-seed-2" after it or not, on so many stacks."""
-        text, config = config_of(name)
-        steps = max(1, round(stacks / config["batch_size"]))
-        values = {"steps": steps, "warmup_steps": min(config.get("warmup_steps", 0), steps // 4)}
-        for key, value in values.items():
-            text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        config = read_config(config_file(name))
+        steps = max(1, round(stacks / config.batch_size))
         path = self.output / "configs" / f"{name}.toml"
-        path.write_text(text)
+        path.write_text(
+            f"base = {json.dumps(str(config_file(name)))}\n"
+            f"steps = {steps}\nwarmup_steps = {min(config.warmup_steps, steps // 4)}\n"
+        )
         left = self._ends - monotonic()
         if left < LEAST_SECONDS:
             self.say(f"{name}: no time left")
@@ -67,7 +69,7 @@ class Workshop:
             row, equals, folder = word.partition("=runs/")
             if not equals:
                 listed = command and command[-1] == "--methods"
-                command.append(",".join(name for name in word.split(",") if name not in without) if listed else word)
+                command.append(";".join(name for name in read_names(word) if name not in without) if listed else word)
                 continue
             command.pop()  # the --run before it
             for run in (self.output / "runs" / name for name in with_seeds(folder, repeated)):
@@ -82,7 +84,7 @@ class Workshop:
 
     def data_of(self, run: str) -> Path:
         """The folder of what a run trains on."""
-        return self.folder("NYU" if config_of(run)[1]["data"]["kind"] == "nyu" else "BENCHMARK")
+        return self.folder("NYU" if read_config(config_file(run)).data["kind"] == "nyu" else "BENCHMARK")
 
     def folder(self, name: str) -> Path:
         folder = self._folders[name]
@@ -111,10 +113,9 @@ def _environment() -> dict[str, str]:
     return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def config_of(run: str) -> tuple[str, dict[str, Any]]:
-    """The config's text and what it says; a repetition's is that of the run that it repeats."""
-    text = (ROOT / "configs" / f"{run.partition(SEEDED)[0]}.toml").read_text()
-    return text, tomllib.loads(text)
+def config_file(run: str) -> Path:
+    """The config of a run; a repetition's is that of the run that it repeats."""
+    return ROOT / "configs" / f"{run.partition(SEEDED)[0]}.toml"
 
 
 def with_seeds(run: str, repeated: dict[str, int]) -> list[str]:
@@ -142,7 +143,7 @@ def main(
     nyu: Annotated[Path | None, typer.Option(help="NYU Depth V2.")] = None,
     stacks: Annotated[int, typer.Option(min=1, help="That each network sees.")] = 216_184,
     textures: Annotated[Path | None, typer.Option(help="For generated scenes, as in focalsweep evaluate.")] = None,
-    without: Annotated[str, typer.Option(help="Methods that are measured elsewhere, commas between.")] = "",
+    without: Annotated[str, typer.Option(help="Methods that are measured elsewhere, as in focalsweep evaluate.")] = "",
     repeat: Annotated[list[str] | None, typer.Option(help="NAME=3: with three seeds, one row with its spread.")] = None,
     at_a_time: Annotated[int, typer.Option(min=1, help="Trainings side by side.")] = 1,
     processes: Annotated[int, typer.Option(min=1, help="That share the stacks of a measurement.")] = 1,
@@ -153,19 +154,21 @@ def main(
     if unknown:
         raise typer.BadParameter(f"no table of networks is called {unknown[0]}: it is one of {', '.join(TABLES)}")
     folders = {"BENCHMARK": benchmark, "NYU": nyu, "TEXTURES": textures}
-    workshop = Workshop(output.resolve(), {name: path and path.resolve() for name, path in folders.items()}, minutes)
+    experiments = Experiments(
+        output.resolve(), {name: path and path.resolve() for name, path in folders.items()}, minutes
+    )
     repeated = read_repeated(repeat or [])
     names = dict.fromkeys(name for table in tables for name in runs_of(table, repeated))
     for name in names:  # asked for now, not after the first hour
-        workshop.data_of(name)
+        experiments.data_of(name)
     for word in {word for table in tables for word in PENDING[table].split() if word in folders}:
-        workshop.folder(word)
+        experiments.folder(word)
     with ThreadPoolExecutor(at_a_time) as trainings:
-        begun = {name: trainings.submit(workshop.train, name, stacks) for name in names}
+        begun = {name: trainings.submit(experiments.train, name, stacks) for name in names}
         for table in tables:
             for name in runs_of(table, repeated):
                 begun[name].result()
-            workshop.measure(table, repeated, processes, without.split(","))
+            experiments.measure(table, repeated, processes, read_names(without))
 
 
 if __name__ == "__main__":

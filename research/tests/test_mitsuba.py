@@ -10,7 +10,7 @@ from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, S
 from focalsweep_research.synthesis.textures import Atlas, make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, disk_samples, render
 
-mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba is an extra: pip install 'focalsweep[render]'")
+mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba comes with pip install 'focalsweep-research'")
 
 SIZE = 64
 FOCAL_PX = 90.0

@@ -177,7 +177,7 @@ def _load_openexr() -> Any:
     try:
         import OpenEXR  # type: ignore[import-not-found]
     except ImportError:
-        raise ModuleNotFoundError("depth files need the package OpenEXR: pip install 'focalsweep[exports]'") from None
+        raise ModuleNotFoundError("depth files need the package OpenEXR: pip install 'focalsweep-research'") from None
     return OpenEXR
 
 

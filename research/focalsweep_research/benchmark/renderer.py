@@ -106,7 +106,7 @@ def load_mitsuba(variant: str = "auto") -> Any:
     try:
         import mitsuba
     except ImportError:
-        raise ModuleNotFoundError("rendering needs the package mitsuba: pip install 'focalsweep[render]'") from None
+        raise ModuleNotFoundError("rendering needs the package mitsuba: pip install 'focalsweep-research'") from None
     mitsuba.set_log_level(mitsuba.LogLevel.Error)  # or it says that the number of rays was rounded up
     for name in (VARIANTS[0], VARIANTS[2]) if variant == "auto" else (variant,):
         try:

@@ -21,11 +21,11 @@ class Step(Protocol):
         """So many frames of a stack more are done."""
 
 
-def name_of(stack: Stack) -> str:
+def stack_name(stack: Stack) -> str:
     return f"{stack[0]} {stack[1]:06d}"
 
 
-class Workshop:
+class StackRenderer:
     """Where stacks are made: a stack depends on its number alone, so it does not matter which process makes it."""
 
     def __init__(self, files: BenchmarkFiles, renderer: Renderer) -> None:
@@ -42,7 +42,7 @@ class Workshop:
         renderer = self._renderer
         settings = (self._files, renderer.config, dict(renderer.libraries), renderer.variant)
         context = multiprocessing.get_context("spawn")  # neither Mitsuba nor CUDA survives a fork
-        with ProcessPoolExecutor(min(workers, len(stacks) or 1), context, _open_workshop, settings) as pool:
+        with ProcessPoolExecutor(min(workers, len(stacks) or 1), context, _open_renderer, settings) as pool:
             try:
                 for future in as_completed([pool.submit(_make, stack) for stack in stacks]):
                     stack, seconds = future.result()
@@ -52,14 +52,14 @@ class Workshop:
                 pool.shutdown(cancel_futures=True)
 
 
-_workshop: Workshop | None = None  # of a process of the pool
+_renderer: StackRenderer | None = None  # of a process of the pool
 
 
-def _open_workshop(files: BenchmarkFiles, config: RenderConfig, libraries: Mapping[str, Library], variant: str) -> None:
-    global _workshop
-    _workshop = Workshop(files, Renderer(config, libraries, variant))
+def _open_renderer(files: BenchmarkFiles, config: RenderConfig, libraries: Mapping[str, Library], variant: str) -> None:
+    global _renderer
+    _renderer = StackRenderer(files, Renderer(config, libraries, variant))
 
 
 def _make(stack: Stack) -> Finished:
-    assert _workshop is not None
-    return next(_workshop.in_turn([stack], lambda stack, count=1: None))
+    assert _renderer is not None
+    return next(_renderer.in_turn([stack], lambda stack, count=1: None))

@@ -9,6 +9,7 @@ import typer
 
 from focalsweep.cli.console import console, find_device, write_record
 from focalsweep.cli.options import Cache, Device
+from focalsweep.methods.registry import describe_methods
 
 
 def evaluate(
@@ -22,8 +23,9 @@ def evaluate(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with semicolons between, as estimate_depth takes them: sweep;argmin:cost=paper;"
-            "paper:range=0.1-3,spacing=depth,size=full; flat is a wall. By default those that the protocol is about."
+            help=f"{describe_methods()}. Semicolons between; settings stand behind a name: 'sweep;argmin:cost=paper'. "
+            "By default those that the protocol is about.",
+            show_default=False,
         ),
     ] = None,
     run: Annotated[
@@ -66,11 +68,11 @@ def evaluate(
         raise ValueError("--methods names none: give some, such as 'argmin;sweep', or leave it out")
     pictures = output.with_suffix("") if output else None
     others = [read_result(path, protocol, quick) for path in join or []]
-    with processes(protocol) as leads:
+    with processes(protocol) as is_main:
         record = run_protocol(
             protocol, names, run or [], textures, data, find_device(device), quick, console.print, pictures, cache
         )
-    if not leads:
+    if not is_main:
         return
     try:
         for other in others:
@@ -86,4 +88,5 @@ def evaluate(
 
 def read_names(text: str) -> list[str]:
     """Methods with semicolons between, for their settings have commas; commas will do where none has settings."""
-    return [name.strip() for name in text.split(";" if ":" in text else ",") if name.strip()]
+    separator = ";" if ":" in text or ";" in text else ","
+    return [name.strip() for name in text.split(separator) if name.strip()]

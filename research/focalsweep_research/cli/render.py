@@ -58,7 +58,7 @@ def render(
     from focalsweep_research.benchmark.files import ON_SHEET, SHEET, BenchmarkFiles
     from focalsweep_research.benchmark.objects import SPLITS, make_library
     from focalsweep_research.benchmark.renderer import RenderConfig, Renderer
-    from focalsweep_research.benchmark.workers import Workshop, name_of
+    from focalsweep_research.benchmark.workers import StackRenderer, stack_name
 
     rows, columns = read_picture_size(size)
     focal_length = (read_positive(focal_length_mm, "--focal-length-mm") or 0) * 1e-3
@@ -83,7 +83,7 @@ def render(
     files.write_settings(libraries)
     if not quiet:
         say_note(f"rendering with Mitsuba's {renderer.variant}")
-    workshop = Workshop(files, renderer)
+    stack_renderer = StackRenderer(files, renderer)
     with stages(quiet) as show:
         show("drawing scenes", 0.0)
         files.write_index(libraries, every)
@@ -95,14 +95,18 @@ def render(
         def step(stack: Stack, count: int = 1) -> None:
             nonlocal done
             done += count
-            show(name_of(stack), done / frames)
+            show(stack_name(stack), done / frames)
 
-        finished = workshop.side_by_side(missing, workers, step) if workers > 1 else workshop.in_turn(missing, step)
+        finished = (
+            stack_renderer.side_by_side(missing, workers, step)
+            if workers > 1
+            else stack_renderer.in_turn(missing, step)
+        )
         for i, (stack, seconds) in enumerate(finished, start=1):
             if stack in ends:
                 files.write_sheet()
             if not (quiet or console.is_terminal):  # a log has no bar
-                say(f"{name_of(stack)}, {i} of {len(missing)}, {seconds:.1f} s")
+                say(f"{stack_name(stack)}, {i} of {len(missing)}, {seconds:.1f} s")
     if ends or not (output / SHEET).is_file():  # workers may have finished a stack of the sheet after its last one
         files.write_sheet()
     if not quiet:

@@ -20,7 +20,7 @@ from focalsweep_research.datasets.item import Item, Items
 
 CAMERA = Camera(2.9e-3, 1.0, 3.1e-3 / 256)  # paper, Table 1
 FOCUS_DISTANCES = (0.1, 0.15, 0.3, 0.7, 1.5)
-FARTHEST = 3.0
+DATASET_END = 3.0  # metres: depth ends there, in this dataset and in NYU's at the paper's scale
 TRAINING_SHARE = 0.8
 SETTINGS = "stacks.toml"  # of a rendered benchmark
 
@@ -71,7 +71,7 @@ class DefocusNet(Items):
         focus_distances: Sequence[float] = FOCUS_DISTANCES,
         encoding: Encoding = "srgb",
         constant_field_of_view: bool = True,
-        farthest: float = FARTHEST,
+        farthest: float = DATASET_END,
     ) -> None:
         self.folder = existing_folder(folder, "DefocusNet's stacks (000000_00All.tif, 000000Dpt.exr)")
         self.camera, self.encoding, self.farthest = camera, encoding, farthest

@@ -45,7 +45,7 @@ def read_exr(path: Path, channels: Sequence[str]) -> Any:  # H W, float32
         import OpenEXR  # type: ignore[import-not-found]
     except ImportError:
         raise ModuleNotFoundError(
-            f"{path} is an OpenEXR file, and OpenEXR is not installed: pip install 'focalsweep[exports]'"
+            f"{path} is an OpenEXR file, and OpenEXR is not installed: pip install 'focalsweep-research'"
         ) from None
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: check the name")
@@ -74,7 +74,7 @@ def opened_hdf5(path: Path) -> Iterator[Any]:
         import h5py  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            f"{path} is an HDF5 file, and h5py is not installed: pip install 'focalsweep[datasets]'"
+            f"{path} is an HDF5 file, and h5py is not installed: pip install 'focalsweep-research'"
         ) from None
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: check the name")

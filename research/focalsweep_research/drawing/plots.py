@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -38,6 +39,7 @@ METHODS = (
 )  # fmt: skip
 """Each has one colour in every figure, in the order of matplotlib's."""
 WIDE_RANGE = 15  # of errors: beyond it the small ones would lie on the axis
+LEGEND_LETTERS = 20  # of a line of the legend
 DILATION = 2  # of the aggregation's neighbours at rest
 WINDOW_PX = 24  # around a pixel whose offsets are shown
 
@@ -123,8 +125,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
         values = [row[metric] for row in found]
         form = "o" if named else "o-" if colour < len(METHODS) else "s--"  # colours come again
         axes.errorbar(
-            places, values, spread if any(spread) else None, fmt=form, color=f"C{colour}", label=method, markersize=4,
-            capsize=3,
+            places, values, spread if any(spread) else None, fmt=form, color=f"C{colour}", label=_wrapped(method),
+            markersize=4, capsize=3,
         )  # fmt: skip
         drawn += values
     axes.set_xlabel(words)
@@ -146,12 +148,29 @@ def _lines(rows: Sequence[Mapping[str, Any]], across: str, words: str, metric: s
 
 
 def _colours(methods: Iterable[str]) -> dict[str, int]:
-    """The number of each method's colour, the same for "(n=3)" runs of it; those not in METHODS have the next ones."""
+    """The number of each method's colour, the same for "(n=3)" runs of it; those not in METHODS have the next."""
     colours: dict[str, int] = {}
     for method in dict.fromkeys(methods):
-        name = method.partition(" (n=")[0]
+        name = _without_planes(method.partition(" (n=")[0])
         colours[method] = METHODS.index(name) if name in METHODS else len(METHODS) + len(colours)
     return dict(sorted(colours.items(), key=lambda item: item[1]))
+
+
+def _without_planes(name: str) -> str:
+    """A row's name without what a protocol asks of planes and size: "paper:range=0.1-3,size=full" is "paper"."""
+    method, _, settings = name.partition(":")
+    kept = [part for part in settings.split(",") if part and part.partition("=")[0] not in ("range", "spacing", "size")]
+    return f"{method}:{','.join(kept)}" if kept else method
+
+
+def _wrapped(name: str) -> str:
+    """A row's name for a legend: lines end after commas, and are short where they can be."""
+    lines = [""]
+    for part in re.findall(r"[^,]+,?", name):
+        if len(lines[-1] + part) > LEGEND_LETTERS and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
 
 
 @torch.no_grad()

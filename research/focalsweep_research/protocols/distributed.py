@@ -35,7 +35,7 @@ def over_processes(sums: T) -> T:
     return functools.reduce(operator.add, gathered)
 
 
-def leads() -> bool:
+def is_main_process() -> bool:
     """Whether this is the first process of torch.distributed, or a process alone."""
     return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
 
@@ -47,7 +47,7 @@ def share_of_process(items: Sequence[Item]) -> Sequence[Item]:
     return items[dist.get_rank() :: dist.get_world_size()]
 
 
-def in_turn(items: Sequence[Item], say: Say, say_every: int = 1) -> Iterator[Item]:
+def own_share(items: Sequence[Item], say: Say, say_every: int = 1) -> Iterator[Item]:
     """Those of this process, one after the other, telling how far it is."""
     mine = share_of_process(items)
     for number, item in enumerate(mine, start=1):

@@ -1,7 +1,7 @@
 """Protocol `confidence`: whether methods know where they are wrong, on stacks that no training saw.
 
 They are the test stacks of the rendered benchmark, or generated ones, with all the flaws that training stacks have.
-Depths where a dataset ends, or beyond FARTHEST, do not count: an error bar in metres says nothing of infinity.
+Depths where a dataset ends, or beyond DEPTH_END, do not count: an error bar in metres says nothing of infinity.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 
 from focalsweep.estimate import auto_depth_grid, predict
-from focalsweep_research.datasets.defocusnet import benchmark_part
+from focalsweep_research.datasets.defocusnet import DATASET_END, benchmark_part
 from focalsweep_research.metrics.confidence import LAPLACE, ConfidenceSums, confidence_sums
-from focalsweep_research.protocols.distributed import Say, in_turn, over_processes
-from focalsweep_research.protocols.generated import BATCH, DATA, FARTHEST, SEED, batch_of
+from focalsweep_research.protocols.distributed import Say, over_processes, own_share
+from focalsweep_research.protocols.generated import BATCH, DATA, SEED, batch_of
 from focalsweep_research.protocols.methods import compared
-from focalsweep_research.protocols.stacks import FARTHEST as DATASET_END
 from focalsweep_research.protocols.stacks import some
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.objectives import DEPTH_END
 
 Samples = Iterator[tuple[Sample, Tensor]]
 STACKS = 100
@@ -87,9 +87,9 @@ def _generated(textures: str, device: torch.device, say: Say, share: float) -> t
     stacks = max(BATCH, round(STACKS * share / BATCH) * BATCH)
 
     def samples() -> Samples:
-        for step in in_turn(range(stacks // BATCH), say):
+        for step in own_share(range(stacks // BATCH), say):
             sample = batch_of(config, step, BATCH, device)
-            yield sample, FARTHEST / sample.planes.as_batch(BATCH).to(sample.depth)[:, :1, None]
+            yield sample, DEPTH_END / sample.planes.as_batch(BATCH).to(sample.depth)[:, :1, None]
 
     return stacks, samples()
 
@@ -98,7 +98,7 @@ def _stored(folder: Path, device: torch.device, say: Say, share: float) -> tuple
     items = some(benchmark_part(folder, "test"), share)
 
     def samples() -> Samples:
-        for item in in_turn(items, say, 10):
+        for item in own_share(items, say, 10):
             stack = item.stack.to(device)
             depth = item.depth.to(device)[None]
             yield Sample(stack.as_batch(), auto_depth_grid(stack)[0], depth), depth.new_full((1, 1, 1), DATASET_END)

@@ -19,11 +19,12 @@ from torch.nn import functional
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.frames import focused_picture
 from focalsweep.sweep.volume import plane_position
-from focalsweep_research.protocols.distributed import Found, Say, Tally, in_turn, over_processes
+from focalsweep_research.protocols.distributed import Found, Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.methods import Reader
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
 from focalsweep_research.synthesis.sample import Sample
+from focalsweep_research.training.objectives import DEPTH_END
 
 FRAMES = (2, 3, 5, 8)
 NOISE = (0.002, 0.01)
@@ -33,7 +34,6 @@ SEED = 2  # and on, by tens: training uses 0, validation 1
 BLUR_PX = (0.0, 8.0, 16.0, float("inf"))
 TEXTURE = (0.0, 0.01, 0.04, float("inf"))  # standard deviation of linear light in a window of 9 x 9 px
 BLUR, TEXTURED = "blur {:g} to {:g} px", "texture {:g} to {:g}"
-FARTHEST = 20.0  # times the nearest plane: true and estimated depths beyond count as that, so infinity is no error
 DATA = GeneratorConfig(held_out=True, seed=SEED, wide_range=0.0, partial_focus=0.0, rooms=0.0, lights=0.0, soft=0.0)
 
 # Name, focal length mm, f-number, nearest distance m: pictures of 256 px with one field of view.
@@ -68,7 +68,7 @@ def evaluate_generator(
     batch = min(BATCH, stacks)
     stacks -= stacks % batch
     tally = Tally()
-    for number, step in in_turn(list(itertools.product(range(len(kinds)), range(stacks // batch))), say):
+    for number, step in own_share(list(itertools.product(range(len(kinds)), range(stacks // batch))), say):
         frames, noise = kinds[number]
         scenes = NOISE.index(noise) if protocol == "stack-size" else number  # there only the frames may differ
         config = replace(
@@ -116,7 +116,7 @@ def evaluate_cameras(
     scenes = max(BATCH, round(CAMERA_SCENES * share / BATCH) * BATCH)
     tally = Tally()
     blurs: list[tuple[str, float]] = []
-    for (camera, focal_length_mm, f_number, nearest), step in in_turn(
+    for (camera, focal_length_mm, f_number, nearest), step in own_share(
         list(itertools.product(CAMERAS, range(scenes // BATCH))), say
     ):
         focal_length = focal_length_mm * 1e-3
@@ -163,12 +163,12 @@ def batch_of(
 
 
 def estimate(reader: Reader, sample: Sample) -> Found:
-    """Estimated and true depth, both cut at FARTHEST; or why the method reads no such stack."""
+    """Estimated and true depth, both cut at DEPTH_END; or why the method reads no such stack."""
     try:
         depth = reader(sample)
     except FrameCountError as error:  # a mean over what is left would not be that of the others
         return error.note
-    limit = FARTHEST / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None]
+    limit = DEPTH_END / sample.planes.as_batch(len(depth)).to(depth)[:, :1, None]
     return torch.minimum(depth, limit), torch.minimum(sample.depth, limit)
 
 

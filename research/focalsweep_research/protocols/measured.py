@@ -17,7 +17,7 @@ from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.opening import open_dataset
 from focalsweep_research.drawing.comparison import Scene, comparison
 from focalsweep_research.metrics.errors import Scoreboard
-from focalsweep_research.protocols.distributed import in_turn, over_processes
+from focalsweep_research.protocols.distributed import over_processes, own_share
 from focalsweep_research.protocols.stacks import some
 from focalsweep_research.rivals.answer import FrameCountError
 
@@ -44,7 +44,7 @@ def evaluate_measured(
     """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"))
     items = some(open_dataset(path), share)
-    for item in in_turn(items, say):
+    for item in own_share(items, say):
         if not bool(torch.isfinite(item.depth).any()):
             raise ValueError(f"{item.name} has no depth to compare with: evaluate real takes stacks without")
         depths: dict[str, Any] = {}

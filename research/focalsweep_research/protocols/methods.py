@@ -14,9 +14,12 @@ from torch import Tensor, nn
 
 from focalsweep.estimate import auto_depth_grid, predict
 from focalsweep.methods.method import Method, Options, uninformed
-from focalsweep.methods.paper import planes_over
+from focalsweep.methods.paper import farthest_frame, planes_over, within_blur
+from focalsweep.methods.paper import predict as read_paper
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import load_papernet
+from focalsweep.sweep.costs import PaperCost
+from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.kinds import Objective
@@ -74,10 +77,19 @@ def compared(method: str | Method | Choice) -> Compared:
     return Compared(choice, choice.method.name in ON_DISPLAYED or of_paper_cost, read_windows=windows)
 
 
-def _paper_windows(sample: Sample, windows: Windows, size: int) -> Tensor:
-    device = sample.stack.images.device
-    refitted = replace(sample, planes=planes_over(sample.planes))
-    return read_windows(load_papernet(device), PaperObjective(), refitted, windows, size, half=device.type == "cuda")
+@torch.no_grad()
+def _paper_windows(sample: Sample, windows: Windows, size: int) -> Tensor:  # N size size
+    """As the method "paper" reads a picture of one tile, but for what its network sees of it."""
+    stack = sample.stack.as_batch()
+    stack = stack.with_images(stack.images.float().expand(-1, -1, 3, -1, -1))
+    planes = planes_over(sample.planes)
+    volume = cost_volume(stack, within_blur(stack, planes), PaperCost())
+    inverse = planes.as_batch(1).to(volume).expand(len(windows), -1)
+
+    def cut(maps: Tensor) -> Tensor:
+        return torch.stack([maps[0, :, top : top + size, left : left + size] for top, left in windows])
+
+    return read_paper(load_papernet(volume.device), cut(farthest_frame(stack)), cut(volume), inverse).depth
 
 
 def read_windows(
@@ -89,7 +101,7 @@ def read_windows(
     return depth_at(positions[None].flatten(1, 2), sample).view_as(positions)
 
 
-def method_of_network(name: str, network: nn.Module, objective: Objective, *, half: bool) -> Method:
+def trained_method(name: str, network: nn.Module, objective: Objective, *, half: bool) -> Method:
     """A network on the device where it will run, read as its training reads it; `half`: in half precision on a GPU."""
 
     def read(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:

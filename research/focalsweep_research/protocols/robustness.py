@@ -21,7 +21,7 @@ from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.sweep.deconvolution import fast_length, pad_periodic
 from focalsweep.types import Camera, FocalStack
 from focalsweep.validation import as_setting
-from focalsweep_research.protocols.distributed import Say, Tally, in_turn, over_processes
+from focalsweep_research.protocols.distributed import Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.generated import DATA, SEED, batch_of, estimate
 from focalsweep_research.protocols.methods import Reader
 from focalsweep_research.synthesis.generator import GeneratorConfig
@@ -108,7 +108,7 @@ def evaluate_robustness(
     others = [name for name in factors if not FACTORS[name].flaw]
     work += [(step, name, (level,)) for name in others for level in FACTORS[name].levels for step in steps]
     tally = Tally()
-    for step, name, levels in in_turn(work, say):
+    for step, name, levels in own_share(work, say):
         factor = FACTORS[name]
         for level in levels:
             change: dict[str, Any] = {factor.setting: (level, level)} if factor.setting else {}

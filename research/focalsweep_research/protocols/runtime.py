@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,19 @@ from torch import Tensor, nn
 
 import focalsweep
 from focalsweep.estimate import predict
+from focalsweep.methods.paper import PAPER_PLANES, farthest_frame, within_blur
 from focalsweep.methods.paper import predict as read_paper
 from focalsweep.methods.sweep import read_volume, smooth_uncertain
-from focalsweep.model.blocks import fold_batch_norms
 from focalsweep.model.papernet import PaperNet
-from focalsweep.model.weights import load_network
-from focalsweep.optics.light import linear_to_srgb
+from focalsweep.model.weights import load_network, load_papernet
 from focalsweep.sweep.argmin import find_minimum, read_costs
 from focalsweep.sweep.colour import project_to_dominant_colour
-from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.costs import PaperCost, ReblurCost
 from focalsweep.sweep.frames import sharpest_frames
 from focalsweep.sweep.graphs import SWEEPS, GraphCache
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, FocalStack
-from focalsweep_research.protocols.speed import Say, in_turn, peak_memory, summary
+from focalsweep_research.protocols.speed import Say, peak_memory, summary, time_jobs
 from focalsweep_research.rivals import networks
 
 SIZE_PX, FRAMES = 256, 5
@@ -79,7 +79,7 @@ def evaluate_runtime(names: list[str], device: torch.device, say: Say, share: fl
         for part in ("total", "sweep", "network")
         if (job := getattr(parts, part)) is not None
     }
-    seconds = in_turn({f"{name}, {part}": job for (name, part), job in jobs.items()}, device, _repeats(share), say)
+    seconds = time_jobs({f"{name}, {part}": job for (name, part), job in jobs.items()}, device, _repeats(share), say)
     rows = []
     for name, parts in methods.items():
         found = {
@@ -138,7 +138,7 @@ def parts_of(name: str, stack: FocalStack) -> Parts:
             lambda: read_costs(grey, planes, cost, volume),
         )
     if name in (PAPER, ARGMIN_OF_PAPER):
-        return _paper_parts(stack, DepthGrid.uniform_in_depth(), with_network=name == PAPER)
+        return _paper_parts(name, stack, PAPER_PLANES)
     return Parts(lambda: predict(stack, name, planes))
 
 
@@ -159,23 +159,19 @@ def _sweep_parts(stack: FocalStack, planes: DepthGrid) -> Parts:
     )
 
 
-def _paper_parts(stack: FocalStack, planes: DepthGrid, with_network: bool) -> Parts:
-    def sweep() -> Any:
-        return cost_volume(stack, planes, "paper")
+def _paper_parts(name: str, stack: FocalStack, planes: DepthGrid) -> Parts:
+    """A method that reads the paper's cost: its network, or the lowest."""
+    swept = within_blur(stack, planes) if name == PAPER else planes
 
-    volume = sweep()
-    if not with_network:
-        inverse = planes.as_batch(1)
-        return Parts(lambda: find_minimum(sweep(), inverse), sweep, lambda: find_minimum(volume, inverse))
-    network = fold_batch_norms(PaperNet().eval())
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    network.to(stack.images.device)
-    inverse = planes.as_batch(1).to(stack.images)
+    def sweep() -> Tensor:
+        return cost_volume(stack, swept, PaperCost())
 
-    def read(costs: Any) -> Any:
-        return read_paper(network, linear_to_srgb(stack.images[:, -1]), costs, inverse)
-
-    return Parts(lambda: read(sweep()), sweep, lambda: read(volume), _count(PaperNet()))
+    volume, inverse = sweep(), planes.as_batch(1).to(stack.images)
+    if name != PAPER:
+        return Parts(lambda: predict(stack, name, planes), sweep, lambda: find_minimum(volume, planes.as_batch(1)))
+    network = load_papernet(stack.images.device)
+    read = partial(read_paper, network, farthest_frame(stack), volume, inverse)
+    return Parts(lambda: predict(stack, name, planes), sweep, read, _count(PaperNet()))
 
 
 def _count(network: nn.Module) -> int:

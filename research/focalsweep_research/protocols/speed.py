@@ -63,7 +63,7 @@ def measure_speed(device: torch.device, rival: Path, repeats: int, say: Say) -> 
     jobs |= networks(stack)
     if module := load_rival(rival):
         jobs["scikit-image"] = lambda: run_rival(module, stack, planes)
-    seconds = in_turn(jobs, device, repeats, say)
+    seconds = time_jobs(jobs, device, repeats, say)
     results = {name: summary(times) for name, times in seconds.items()}
     median = {name: result["median_s"] for name, result in results.items()}
     ratios = {
@@ -150,7 +150,9 @@ def run_rival(module: ModuleType, stack: FocalStack, planes: DepthGrid) -> Any:
     )
 
 
-def in_turn(jobs: dict[str, Callable[[], Any]], device: torch.device, repeats: int, say: Say) -> dict[str, list[float]]:
+def time_jobs(
+    jobs: dict[str, Callable[[], Any]], device: torch.device, repeats: int, say: Say
+) -> dict[str, list[float]]:
     """Every job to warm up (kernels are compiled, then recorded), then `repeats` rounds over all; 3 for slow ones."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     with torch.no_grad():

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from focalsweep.optics.light import srgb_to_linear
 from focalsweep.results.writing import write_files
-from focalsweep_research.datasets.defocusnet import benchmark_part
+from focalsweep_research.datasets.defocusnet import DATASET_END, benchmark_part
 from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.nyu import CROP_PX, CROPS, Nyu, NyuSetup, part_of
 from focalsweep_research.datasets.source import BEYOND, as_displayed, with_frames
@@ -25,14 +25,13 @@ from focalsweep_research.drawing import comparison as figures
 from focalsweep_research.drawing.comparison import Scene
 from focalsweep_research.metrics.bands import BandErrors
 from focalsweep_research.metrics.errors import Scoreboard
-from focalsweep_research.protocols.distributed import Say, in_turn, leads, over_processes
+from focalsweep_research.protocols.distributed import Say, is_main_process, over_processes, own_share
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
 
 Methods = dict[str, Compared]
 
-FARTHEST = 3.0  # metres: the datasets end there, and so do estimates
 BANDS = tuple(0.25 * k for k in range(13))  # of true depth, for a curve
 SCALES = (1.0, 3.0, 5.0, 7.0, 9.0)  # the paper's Table 2
 SPLIT_FRAMES = (1, 3)  # 0.15 and 0.7 m; training had 0.1, 0.3 and 1.5
@@ -50,9 +49,11 @@ def evaluate_defocusnet(
     """
     gallery = _Gallery(pictures)
     bands = BandErrors(BANDS)
-    boards = {scale: Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=FARTHEST) for scale in SCALES}
+    boards = {
+        scale: Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=DATASET_END) for scale in SCALES
+    }
     items = some(benchmark_part(folder, "test"), share)
-    for item in in_turn(items, say, 10):
+    for item in own_share(items, say, 10):
         for scale, board in boards.items():
             scaled = replace(item, stack=item.stack.scaled(scale), depth=within_planes(item.depth * scale))
             depths = count(board, methods, scaled, device, bands=bands if scale == 1 else None)
@@ -81,9 +82,9 @@ def evaluate_focus_split(
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
     gallery = _Gallery(pictures)
-    board = Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=FARTHEST)
+    board = Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=DATASET_END)
     items = some(benchmark_part(folder, "test"), share)
-    for item in in_turn(items, say, 10):
+    for item in own_share(items, say, 10):
         split = with_frames(item, SPLIT_FRAMES)
         gallery.add(split, count(board, methods, split, device))
     gallery.write()
@@ -115,13 +116,13 @@ def evaluate_nyu(
     `nyu-trained` is the same for networks that were trained on NYU, beside the paper's of that kind; `nyu-gaussian` has
     pictures blurred by Gaussians, as in the parameters that Carvalho published, where the paper says disks.
     """
-    board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=FARTHEST)
+    board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=DATASET_END)
     bands = BandErrors(BANDS)
     gallery = _Gallery(pictures)
     setup = setup or NyuSetup()
     path, ids = part_of(folder, "test")
     items = some(Nyu(path, ids, setup=setup, device=device, cache=cache), share)
-    for item in in_turn(items, say, 10):
+    for item in own_share(items, say, 10):
         displayed = setup.light == "display"
         depths = count(board, methods, item, device, windows=CROPS, displayed=displayed, bands=bands)
         gallery.add(item, depths, len(CROPS) // 2, displayed)
@@ -149,7 +150,7 @@ def some(items: Sequence[Item], share: float) -> Sequence[Item]:
 
 def within_planes(depth: Tensor) -> Tensor:
     """Depth that does not count where it lies beyond the planes."""
-    return depth.masked_fill(depth > (1 + BEYOND) * FARTHEST, torch.nan).clamp(max=FARTHEST)
+    return depth.masked_fill(depth > (1 + BEYOND) * DATASET_END, torch.nan).clamp(max=DATASET_END)
 
 
 def count(
@@ -175,7 +176,7 @@ def count(
             board.refuse(name, error.note)
             continue
         board.add(name, depth, known)
-        depths[name] = depth.clamp(max=FARTHEST)
+        depths[name] = depth.clamp(max=DATASET_END)
         if bands:
             bands.add(name, depths[name], known)
     return depths
@@ -202,8 +203,8 @@ class _Gallery:
         self._scenes.append(Scene({"Focused farthest": light}, found, truth))
 
     def write(self) -> None:
-        """Of several processes only the one that leads writes, and what it has seen itself."""
-        if self._folder and self._scenes and leads():
+        """Of several processes only the main one writes, and what it has seen itself."""
+        if self._folder and self._scenes and is_main_process():
             png = figures.comparison(self._scenes)
             write_files({self._folder / "depths.png": lambda file: file.write(png)})
 

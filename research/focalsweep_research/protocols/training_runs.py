@@ -17,7 +17,7 @@ from focalsweep.methods.paper import planes_over
 from focalsweep.methods.registry import choose_method
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.source import ItemsConfig
-from focalsweep_research.protocols.methods import Compared, Windows, method_of_network, read_windows
+from focalsweep_research.protocols.methods import Compared, Windows, read_windows, trained_method
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.checkpoint import read_checkpoint, restore
 from focalsweep_research.training.config import TrainingConfig
@@ -85,10 +85,10 @@ def _read_run(text: str, device: torch.device) -> _Run:
         raise ValueError(f"--run {text} has no folder: give NAME=FOLDER, or the folder of a training run")
     path = Path(folder)
     config, method, about = method_of_run(path, device)
-    return _Run(name.strip() or name_of(config), bool(name.strip()), path, config, method, about)
+    return _Run(name.strip() or run_name(config), bool(name.strip()), path, config, method, about)
 
 
-def name_of(config: TrainingConfig) -> str:
+def run_name(config: TrainingConfig) -> str:
     """What was trained on what, where it is not the generator's scenes."""
     options = "".join(f", {key} {value}" for key, value in config.cost_options.items())
     name = config.network if config.cost == "none" else f"{config.network} + {config.cost}{options}"
@@ -116,7 +116,7 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     restore(network, checkpoint.ema, folder)
     network = network.to(device).eval()
     objective, half = build_objective(config), config.precision == "bfloat16"
-    method = method_of_network(name_of(config), network, objective, half=half)
+    method = trained_method(run_name(config), network, objective, half=half)
     data = config.data.get("kind", "generator")
     trained = None
     if data != "generator":
@@ -127,11 +127,8 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     windows = None
     if isinstance(objective, PaperObjective):
         windows = partial(_read_windows, network, objective, half)
-    # A PaperNet knows these planes alone, all times one factor.
-    if (
-        config.network == "papernet" and trained is not None and data != "generator"
-    ):  # it knows these planes alone, all times one factor
-        method = replace(method, predict=partial(_over_trained_planes, method.predict, trained))
+    if config.network == "papernet" and trained is not None and data != "generator":
+        method = replace(method, predict=partial(over_trained_planes, method.predict, trained))
     displayed = config.cost in ("paper", "none")  # the rivals, too, read values as they are displayed
     about = {
         "steps": checkpoint.step, "minutes": checkpoint.seconds / 60, "batch_size": config.batch_size, "data": data,
@@ -140,9 +137,10 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     return config, Compared(choose_method(method), displayed, trained, windows), about
 
 
-def _over_trained_planes(
+def over_trained_planes(
     predict: Predict, trained: DepthGrid, stack: FocalStack, planes: DepthGrid, options: Options
 ) -> DepthPrediction:
+    """A PaperNet knows these planes alone, all multiplied by one factor."""
     return predict(stack, planes_over(planes, trained=trained), options)
 
 

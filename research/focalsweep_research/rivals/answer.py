@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.types import FocalStack
 
-FARTHEST = 20.0  # times the nearest focus distance is where infinity stands: networks are fed with numbers
+INFINITY_STANDS_AT = 20.0  # times the nearest focus distance is where infinity stands: networks are fed with numbers
 NEAREST = 1e-3  # metres: networks may say less than nothing
 
 
@@ -70,7 +70,7 @@ def near_to_far(stack: FocalStack) -> tuple[Tensor, Tensor]:
         )
     distances, order = stack.focus_distances.detach().sort(dim=1, stable=True)
     finite = torch.where(torch.isfinite(distances), distances, 0.0).amax(1, keepdim=True)
-    instead = torch.maximum(FARTHEST * distances[:, :1], 2 * finite)
+    instead = torch.maximum(INFINITY_STANDS_AT * distances[:, :1], 2 * finite)
     distances = torch.where(torch.isfinite(distances), distances, instead).to(images, non_blocking=True)
     index = order.to(images.device, non_blocking=True)[:, :, None, None, None].expand_as(images)
     pictures = linear_to_srgb(images.gather(1, index).clamp(0, 1)).expand(-1, -1, 3, -1, -1)

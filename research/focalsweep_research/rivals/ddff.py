@@ -18,7 +18,7 @@ from focalsweep_research.rivals.answer import NEAREST, Answer, check_frames, rea
 
 STRIDE = 32
 DROPOUT = 0.5
-FARTHEST = 1e3  # metres: a disparity of 0 or less
+LARGEST_DEPTH = 1e3  # metres: a disparity of 0 or less
 
 
 class DDFF(nn.Module):
@@ -71,7 +71,7 @@ class DDFF(nn.Module):
             x = stage(torch.cat([x, kept[2]], 1) if level == 2 else x)
         scores = read_out(self.score, x)[..., :height, :width].reshape(batch, frames, height, width)
         disparity = read_out(self.weights, scores)[:, 0]
-        return Answer((1 / disparity.clamp_min(1 / FARTHEST)).clamp_min(NEAREST), disparity=disparity)
+        return Answer((1 / disparity.clamp_min(1 / LARGEST_DEPTH)).clamp_min(NEAREST), disparity=disparity)
 
 
 def _stage(channels: list[int]) -> nn.Sequential:

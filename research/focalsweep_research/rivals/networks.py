@@ -1,8 +1,8 @@
 """The rivals that are networks: built by name, filled with weights that you trained, read as methods.
 
-Their weights are not part of the package. `focalsweep train configs/defocusnet.toml -o weights/defocusnet` makes some;
-with FOCALSWEEP_WEIGHTS=weights in the environment `estimate_depth(stack, method="defocusnet")` finds them, and
-`load("defocusnet", "weights/defocusnet")` gives the network itself.
+Their weights are not part of the package. `focalsweep train research/configs/defocusnet.toml -o weights/defocusnet`
+makes some; with FOCALSWEEP_WEIGHTS=weights in the environment `estimate_depth(stack, method="defocusnet")` finds
+them, and `load("defocusnet", "weights/defocusnet")` gives the network itself.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 
 BYTES_A_PIXEL = {"ddff": 2100, "defocusnet": 1200, "aifdepthnet": 900, "aifdepthnet-aif": 900}
-"""Of a frame, on a CPU: results/runtime-cpu.json."""
+"""Of a frame, on a CPU: the peak memory of research/results/0.1/runtime-cpu.json."""
 
 
 def build(name: str, **options: Any) -> nn.Module:
     """The untrained network of that name."""
     if name not in NETWORKS:
-        raise ValueError(f"no network of the baselines is called {name!r}: it is one of {', '.join(NETWORKS)}")
+        raise ValueError(f"no network of the rivals is called {name!r}: it is one of {', '.join(NETWORKS)}")
     return NETWORKS[name](**options)
 
 
@@ -160,4 +160,5 @@ def _read_checkpoint(path: Path, name: str) -> tuple[dict[str, Tensor], dict[str
 
 
 def _recipe(name: str) -> str:
-    return f"train it (focalsweep train configs/{name}.toml -o FOLDER/{name} --data DATA) and set {VARIABLE}=FOLDER"
+    command = f"focalsweep train research/configs/{name}.toml -o FOLDER/{name} --data DATA"
+    return f"train it ({command}) and set {VARIABLE}=FOLDER"

@@ -21,7 +21,7 @@ from focalsweep_research.rivals.answer import NEAREST, Answer, near_to_far
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.objectives import Figures, Reading, depth_at, plane_ends
 
-FARTHEST = 50.0  # times the nearest plane: depth ends there, for infinity is no number to learn
+TRAINED_DEPTH_END = 50.0  # times the nearest plane: depth ends there, for infinity is no number to learn
 LARGEST_BLUR_PX = 1e-4 / (3.1e-3 / 256)  # DefocusNet's blur maps are clipped: 1 is 0.1 mm on its sensor, or more
 FULL_DEPTH = 3.0  # metres: DefocusNet's unit of depth in its loss
 SMOOTHNESS = 0.002  # of AiFDepthNet's depth beside its all-in-focus picture
@@ -36,7 +36,7 @@ class RivalObjective(ABC):
         truth, known = true_depth(sample)
         loss, figures = self.loss(answer, sample, truth, known, picture)
         with torch.no_grad():
-            limit = FARTHEST / plane_ends(sample)[0]
+            limit = TRAINED_DEPTH_END / plane_ends(sample)[0]
             relative = masked_mean((torch.minimum(answer.depth, limit) - truth).abs() / truth, known)
             return loss, figures | {"abs_rel": relative}
 
@@ -124,7 +124,7 @@ OBJECTIVES: dict[str, Callable[[], RivalObjective]] = {
 def true_depth(sample: Sample) -> tuple[Tensor, Tensor]:
     """B H W: depth with 1 where it is unknown and an end where it has none, and where it is known."""
     known = sample.depth > 0
-    limit = FARTHEST / plane_ends(sample)[0]
+    limit = TRAINED_DEPTH_END / plane_ends(sample)[0]
     return torch.where(known, torch.minimum(sample.depth, limit), 1.0), known
 
 

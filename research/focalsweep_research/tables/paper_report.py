@@ -5,16 +5,22 @@ Methods are found by the names that the commands of PENDING give them; "PaperNet
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from focalsweep_research.datasets.defocusnet import FOCUS_DISTANCES
 from focalsweep_research.protocols.robustness import FACTORS
+from focalsweep_research.tables.records import NEW, result_file
 from focalsweep_research.tables.tables import Layout, markdown_table, results_table
 
 Record = dict[str, Any]
-OURS, CLASSICAL = "sweep,paper", "focus_measure,suwajanakorn"  # "paper" is the PaperNet that ships
+ON_PAPERS_PLANES = "range=0.1-3,spacing=depth"  # as the datasets' tables ask for them
+PAPER, ARGMIN = f"paper:{ON_PAPERS_PLANES},size=full", f"argmin:cost=paper,{ON_PAPERS_PLANES}"
+OURS, CLASSICAL = f"sweep;{PAPER}", "focus_measure;suwajanakorn"  # "paper" is the PaperNet that ships
+OURS_ON_GENERATED = "sweep;paper:size=full"  # which have planes of their own
 RUNS = "--run SweepNet=runs/sweepnet-defocusnet"
 RIVALS = "--run DDFF=runs/ddff --run DefocusNet=runs/defocusnet --run AiFDepthNet=runs/aifdepthnet"
 ON_NYU = (
@@ -32,23 +38,23 @@ SPLIT = (
     "--run DefocusNet=runs/defocusnet-focus-split --run DDFF=runs/ddff --run AiFDepthNet=runs/aifdepthnet"
 )
 PENDING = {
-    "defocusnet": f"evaluate defocusnet --data BENCHMARK --methods flat,argmin-paper,{OURS},{CLASSICAL} {RUNS} "
+    "defocusnet": f"evaluate defocusnet --data BENCHMARK --methods 'flat;{ARGMIN};{OURS};{CLASSICAL}' {RUNS} "
     f'{RIVALS} --run "AiFDepthNet, by the sharp picture=runs/aifdepthnet-aif"',
-    "ablation": f"evaluate defocusnet --data BENCHMARK --methods argmin-paper,sweep {ABLATION}",
-    "focus-split": f"evaluate focus-split --data BENCHMARK --methods sweep,argmin,{CLASSICAL} {SPLIT}",
+    "ablation": f"evaluate defocusnet --data BENCHMARK --methods '{ARGMIN};sweep' {ABLATION}",
+    "focus-split": f"evaluate focus-split --data BENCHMARK --methods 'sweep;argmin;{CLASSICAL}' {SPLIT}",
     "nyu": "evaluate nyu --data NYU "
-    f"--methods flat,argmin-paper,sweep-sampled,sweep-sampled-80,{OURS},{CLASSICAL} {RUNS} "
+    f"--methods 'flat;{ARGMIN};sweep:psf=sampled;sweep:planes=80,psf=sampled;{OURS};{CLASSICAL}' {RUNS} "
     f"{RIVALS.replace('runs/ddff', 'runs/ddff-3-frames').replace('runs/aifdepthnet', 'runs/aifdepthnet-3-frames')}",
-    "nyu-trained": f"evaluate nyu-trained --data NYU --methods sweep,sweep-sampled {ON_NYU}",
-    "nyu-gaussian": f"evaluate nyu-gaussian --data NYU --methods flat,argmin-paper,{OURS},focus_measure",
-    "stack-size": f"evaluate stack-size --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
+    "nyu-trained": f"evaluate nyu-trained --data NYU --methods 'sweep;sweep:psf=sampled' {ON_NYU}",
+    "nyu-gaussian": f"evaluate nyu-gaussian --data NYU --methods 'flat;{ARGMIN};{OURS};focus_measure'",
+    "stack-size": f"evaluate stack-size --methods 'argmin;{OURS_ON_GENERATED};{CLASSICAL}' {RUNS} {RIVALS}",
     "runtime-cpu": "evaluate runtime --device cpu",
     "runtime-h200": "evaluate runtime --device cuda",
-    "real-methods": f"evaluate real --data STACKS --methods {OURS},{CLASSICAL},defocusnet,aifdepthnet",
-    "confidence": "evaluate confidence --data BENCHMARK --methods argmin,sweep,focus_measure,suwajanakorn",
-    "robustness": f"evaluate robustness --methods argmin,{OURS},{CLASSICAL} {RUNS} {RIVALS}",
+    "real-methods": f"evaluate real --data STACKS --methods 'sweep;paper;{CLASSICAL};defocusnet;aifdepthnet'",
+    "confidence": "evaluate confidence --data BENCHMARK --methods 'argmin;sweep;focus_measure;suwajanakorn'",
+    "robustness": f"evaluate robustness --methods 'argmin;{OURS_ON_GENERATED};{CLASSICAL}' {RUNS} {RIVALS}",
 }
-"""Result files by name, and the command that makes each, less `focalsweep` and `-o benchmarks/results/NAME.json`."""
+"""Result files by name, and the command that makes each, less `focalsweep` and `-o` its file."""
 
 LOGS = {
     "DefocusNet": "defocusnet-as-published",
@@ -57,28 +63,33 @@ LOGS = {
     "AiFDepthNet": "aifdepthnet",
     "AiFDepthNet-3": "aifdepthnet-3-frames",
 }
-CURVES = ",".join(f"{name}=benchmarks/results/runs/benchmark-{log}.jsonl" for name, log in LOGS.items())
+CURVES = ",".join(f"{name}={{runs/benchmark-{log}.jsonl}}" for name, log in LOGS.items())
 FIGURES = {
     "learning_curves": f"figure training {CURVES}",
     "cost_curves": "figure costs demo",
     "neighbours": "figure neighbours demo",
     "offsets": "figure offsets demo",
-    "stack_size": "figure stack-size benchmarks/results/stack-size.json",
-    "confidence": "figure confidence benchmarks/results/confidence.json",
-    "error_by_depth": "figure depth benchmarks/results/defocusnet.json",
-    "error_by_depth_nyu": "figure depth benchmarks/results/nyu.json",
-    **{f"robustness_{factor}": "figure robustness benchmarks/results/robustness.json" for factor in FACTORS},
+    "stack_size": "figure stack-size {stack-size.json}",
+    "confidence": "figure confidence {confidence.json}",
+    "error_by_depth": "figure depth {defocusnet.json}",
+    "error_by_depth_nyu": "figure depth {nyu.json}",
+    **{f"robustness_{factor}": "figure robustness {robustness.json}" for factor in FACTORS},
 }
-"""Pictures in docs/ by name, and the command that draws each, less `focalsweep` and where it goes."""
+"""Pictures in docs/ by name, and the command that draws each, less `focalsweep` and where it goes; {result files}."""
 
 
 def to_be_run(name: str) -> str:
-    return f"*Not run yet:* `focalsweep {PENDING[name]} -o benchmarks/results/{name}.json`"
+    return f"*Not run yet:* `focalsweep {PENDING[name]} -o {NEW}/{name}.json`"
 
 
-def to_be_drawn(name: str) -> str:
+def to_be_drawn(name: str, root: Path = Path()) -> str:
+    return f"*Not drawn yet:* `focalsweep {drawing(name, root)}`"
+
+
+def drawing(name: str, root: Path = Path()) -> str:
+    """The command that draws a figure, less `focalsweep`."""
     target = "docs" if name.startswith("robustness_") else f"docs/{name}.png"
-    return f"*Not drawn yet:* `focalsweep {FIGURES[name]} -o {target}`"
+    return re.sub(r"\{(.*?)\}", lambda match: result_file(match[1], root), FIGURES[name]) + f" -o {target}"
 
 
 def ratio_table(records: Mapping[str, Record]) -> str:
@@ -90,7 +101,7 @@ def ratio_table(records: Mapping[str, Record]) -> str:
         if protocol not in records:
             continue
         for how in rescalings:
-            paper_net = "paper" if protocol == "nyu" else "PaperNet"  # what ships knows the split's frames
+            paper_net = PAPER if protocol == "nyu" else "PaperNet"  # what ships knows the split's frames
             rmse = {
                 name: _figure(records[protocol], name, how, "rmse")
                 for name in (paper_net, "SweepNet", "sweep", "DefocusNet")
@@ -166,9 +177,7 @@ def robustness_tables(records: Mapping[str, Record]) -> str:
 def packing_table(records: Mapping[str, Record]) -> str:
     """What 8 bits cost the paper's network."""
     if "papernet-packed" not in records:
-        return (
-            "*Not run yet:* `python benchmarks/pack_papernet.py RUN benchmarks/results/papernet-packed.json BENCHMARK`"
-        )
+        return f"*Not run yet:* `python research/scripts/pack_papernet.py RUN {NEW}/papernet-packed.json BENCHMARK`"
     record = records["papernet-packed"]
     size = f"{record['file_bytes'] / 2**20:.1f} MiB"
     if "rmse" not in record:

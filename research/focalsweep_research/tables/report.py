@@ -7,17 +7,15 @@ result file that describes its own table (see `tables`); one that is still to be
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from focalsweep_research.tables import paper_report
+from focalsweep_research.tables.records import Record, read_records
 from focalsweep_research.tables.tables import markdown_table, table_of
 
-RESULTS = Path("benchmarks/results")
 DOCUMENTS = (
     "README.md",
     "docs/physics.md",
@@ -28,7 +26,6 @@ DOCUMENTS = (
     "docs/baselines.md",
     "docs/scale.md",
 )
-Record = dict[str, Any]
 
 
 def speed_table(records: dict[str, Record]) -> str:
@@ -166,7 +163,7 @@ def real_table(records: dict[str, Record]) -> str:
         found = row.get("agreement")
         cells = [f"{found['median_dioptres']:.3f}", f"{found['median_spacings']:.2f}"] if found else ["", ""]
         size = f"{row['width']} x {row['height']}"
-        rows.append([row["stack"], str(row["frames"]), size, "relative" if row["relative"] else "metres", *cells])
+        rows.append([row["stack"], str(row["frames"]), size, "metres" if row["unit"] == "m" else "relative", *cells])
     header = ["stack", "frames", "px", "depth in", "median error, dioptres", "in frame spacings"]
     return markdown_table(header, rows)
 
@@ -328,7 +325,7 @@ def fill(text: str, records: dict[str, Record], root: Path = Path()) -> str:
         if name not in paper_report.FIGURES:
             raise ValueError(f"no figure is called {name!r}: it is one of {', '.join(paper_report.FIGURES)}")
         drawn = (root / "docs" / f"{name}.png").is_file()
-        shown = f"![{words}]({name}.png)" if drawn else paper_report.to_be_drawn(name)
+        shown = f"![{words}]({name}.png)" if drawn else paper_report.to_be_drawn(name, root)
         return f"<!-- figure {name}: {words} -->\n{shown}\n<!-- end -->"
 
     def replace(match: re.Match[str]) -> str:
@@ -346,10 +343,6 @@ def fill(text: str, records: dict[str, Record], root: Path = Path()) -> str:
 
     text = re.sub(r"<!-- figure (\w+): (.*?) -->.*?<!-- end -->", picture, text, flags=re.DOTALL)
     return re.sub(r"<!-- table ([\w-]+) -->.*?<!-- end -->", replace, text, flags=re.DOTALL)
-
-
-def read_records(folder: Path = RESULTS) -> dict[str, Record]:
-    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
 def main() -> None:

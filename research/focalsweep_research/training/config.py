@@ -151,12 +151,40 @@ class TrainingConfig:
 
 
 def read_config(path: str | Path) -> TrainingConfig:
-    """The config in a TOML file."""
+    """The config in a TOML file.
+
+    Its `base`, another file (as seen from its folder), has the keys that it leaves out; tables are joined key by key.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: give a training config, such as configs/sweepnet.toml")
+    files: list[Path] = []
+    settings = _read_with_base(path, files)
+    return TrainingConfig.from_dict(settings, " on ".join(map(str, files)))
+
+
+def _read_with_base(path: Path, files: list[Path]) -> dict[str, Any]:
+    """The settings of a file and its bases; `files` are those read before it, and receive it."""
     try:
         settings = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no valid TOML: {error}") from None
-    return TrainingConfig.from_dict(settings, path)
+    files.append(path)
+    if "base" not in settings:
+        return settings
+    base = settings.pop("base")
+    if not isinstance(base, str):
+        raise ValueError(f"{path}: base must be the path of another config, but is {base!r}")
+    below = path.parent / base
+    if not below.is_file():
+        raise FileNotFoundError(f"{path}: its base {base!r} is not a file: give its path as seen from {path.parent}")
+    if any(below.samefile(file) for file in files):
+        chain = " on ".join(map(str, [*files, base]))
+        raise ValueError(f"{path}: base goes round in a circle, {chain}: leave it out of one of them")
+    return _joined(_read_with_base(below, files), settings)
+
+
+def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both, table by table; what both have is as `above` has it."""
+    both = [key for key in above if isinstance(below.get(key), dict) and isinstance(above[key], dict)]
+    return {**below, **above, **{key: _joined(below[key], above[key]) for key in both}}

@@ -148,7 +148,7 @@ def train(
     began = perf_counter()
     checkpoint = _find_checkpoint(config, folder, resume)
     step = checkpoint.step if checkpoint else 0
-    with Team(device) as team, stop_signals() as stop, RunLogger(folder, step, team.leads, console) as log:
+    with Team(device) as team, stop_signals() as stop, RunLogger(folder, step, team.is_main_process, console) as log:
         team.check_same(step, folder / CHECKPOINT)
         accumulate = team.share(checkpoint.batches) if checkpoint and checkpoint.batches else config.accumulate
         network = network.to(team.device).train()
@@ -167,7 +167,7 @@ def train(
         validation: dict[str, float] = {}
 
         def save() -> None:
-            if team.leads:
+            if team.is_main_process:
                 states = (network.state_dict(), average.state_dict(), optimizer.state_dict())
                 written = Checkpoint(*states, step, perf_counter() - began, config, accumulate * team.size)
                 write_checkpoint(folder / CHECKPOINT, written)
@@ -176,7 +176,7 @@ def train(
             if validation_source is not None:
                 validation.update(_validate(config, average, validation_source, loss, team))
                 log.validation(step, perf_counter() - began, validation)
-                if pictures is not None and team.leads:
+                if pictures is not None and team.is_main_process:
                     with torch.no_grad(), _autocast(config, team.device):
                         log.pictures(step, pictures(average))
 

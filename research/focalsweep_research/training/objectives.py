@@ -24,7 +24,7 @@ from focalsweep.types import DepthGrid
 from focalsweep_research.synthesis.sample import Sample
 
 Figures = dict[str, Tensor]
-FARTHEST = 20.0  # times the nearest plane: relative errors of depth mean little beyond
+DEPTH_END = 20.0  # times the nearest plane: errors of depth mean little beyond, and infinity is no error
 RELATIVE_WEIGHT = 4.0
 
 
@@ -103,7 +103,7 @@ def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
     entropy = mean(plane_cross_entropy(logits, middle), known[:, 1::4, 1::4])
     near, far = plane_ends(sample)
     inverse, true = (near + p * (far - near) for p in (output.position, position))
-    relative = mean(((inverse - true).abs() / torch.maximum(inverse, near / FARTHEST)).clamp_max(1))
+    relative = mean(((inverse - true).abs() / torch.maximum(inverse, near / DEPTH_END)).clamp_max(1))
     loss = likelihood + 0.1 * coarse + entropy + RELATIVE_WEIGHT * relative
     return loss, {
         "likelihood": likelihood,
@@ -203,7 +203,7 @@ def _even_positions(volume: Tensor) -> Tensor:  # B D
 
 @torch.no_grad()
 def abs_rel(position: Tensor, sample: Sample) -> Tensor:
-    """Mean relative error of depth; both depths end at FARTHEST times the nearest plane."""
-    limit = FARTHEST / plane_ends(sample)[0]
+    """Mean relative error of depth; both depths end at DEPTH_END times the nearest plane."""
+    limit = DEPTH_END / plane_ends(sample)[0]
     estimate, truth = (torch.minimum(depth, limit) for depth in (depth_at(position, sample), sample.depth))
     return ((estimate - truth).abs() / truth).nanmean()

@@ -35,7 +35,7 @@ class Team:
         self._control: dist.ProcessGroup | None = None
 
     @property
-    def leads(self) -> bool:
+    def is_main_process(self) -> bool:
         """Whether this process is the one that writes."""
         return self.rank == 0
 

@@ -48,7 +48,7 @@ class RunLogger:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            self.say('no curves for TensorBoard: it is not installed (pip install "focalsweep[train]")')
+            self.say('no curves for TensorBoard: it is not installed (pip install "focalsweep-research")')
             return None
         return SummaryWriter(str(self._folder / "tensorboard"), purge_step=from_step + 1)  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""benchmarks/choose_sweepnet.py: what is compared, and what shipping changes."""
+"""research/scripts/choose_sweepnet.py: what is compared, and what shipping changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("choose_sweepnet", ROOT / "benchmarks" / "choose_sweepnet.py")
+    spec = importlib.util.spec_from_file_location(
+        "choose_sweepnet", ROOT / "research" / "scripts" / "choose_sweepnet.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from research.tests import twins_errors as twins
+from tests.errors import assert_one_sentence, message_of
 from torch import Tensor
 
 from focalsweep.types import DepthGrid, DepthPrediction
@@ -22,8 +24,6 @@ from focalsweep_research.metrics.confidence import (
     sparsification_sums,
     within_a_plane,
 )
-from tests.errors import assert_one_sentence, message_of
-from tests.reference import twins_errors as twins
 
 
 def noise(seed: int, shape: tuple[int, ...] = (1, 25, 31)) -> Tensor:

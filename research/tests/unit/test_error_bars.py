@@ -9,6 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
+from focalsweep.methods import registry
+from focalsweep.methods.method import Method, Options
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.protocols import error_bars
 from focalsweep_research.protocols.error_bars import evaluate_confidence, plot_confidence
@@ -24,7 +26,7 @@ TINY = GeneratorConfig(size=24, planes=8, rays=4, textures=4, solids=5, frames=(
 def guess(bar: float, seed: int = 1) -> Any:
     """Errors of a Laplace distribution around 1 m whose std is 0.05 to 0.15 m, and says `bar` times that."""
 
-    def read(stack: FocalStack, planes: DepthGrid) -> DepthPrediction:
+    def read(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
         generator = torch.Generator().manual_seed(seed)
         shape = (len(stack.images), *stack.size)
         std = 0.05 + 0.1 * torch.rand(shape, generator=generator)
@@ -36,7 +38,7 @@ def guess(bar: float, seed: int = 1) -> Any:
     return read
 
 
-def refuse(stack: FocalStack, planes: DepthGrid) -> DepthPrediction:
+def refuse(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
     raise FrameCountError("reads 7 frames")
 
 
@@ -49,8 +51,10 @@ def result(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return type(sample)(sample.stack, planes, sample.depth)
 
     methods = {"honest": guess(1), "too sure": guess(0.5), "misled": guess(0), "seven": refuse}
-    for name, value in {"DATA": TINY, "STACKS": 2 * BATCH, "METHODS": methods, "batch_of": flat}.items():
+    for name, value in {"DATA": TINY, "STACKS": 2 * BATCH, "batch_of": flat}.items():
         monkeypatch.setattr(error_bars, name, value)
+    for name, read in methods.items():
+        monkeypatch.setitem(registry._METHODS, name, Method(name, "", read))
     said: list[str] = []
     found = evaluate_confidence(list(methods), None, "", CPU, said.append)
     assert found["stacks"] == 2 * BATCH and said == ["1 of 2", "2 of 2"]
@@ -81,5 +85,5 @@ def test_table_and_picture(result: dict[str, Any]) -> None:
 
 
 def test_an_unknown_method_is_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"'magic'.*sweep"):
+    with pytest.raises(ValueError, match=r"sweep.*'magic'"):
         evaluate_confidence(["magic"], None, "", CPU, print)

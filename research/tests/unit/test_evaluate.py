@@ -16,21 +16,23 @@ import tifffile
 import torch
 from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from research.tests.unit.training.toy import silent
+from tests.errors import assert_one_sentence
+from tests.rendering import render_plane
 
-from focalsweep import DepthGrid
+from focalsweep import DepthGrid, DepthPrediction, FocalStack
 from focalsweep.cli import main as command_line
-from focalsweep.methods.paper import planes_over
+from focalsweep.methods.method import Options, uninformed
+from focalsweep.methods.paper import PAPER_PLANES, planes_over
+from focalsweep.methods.registry import all_methods, choose_method
+from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.protocols import generated
-from focalsweep_research.protocols.methods import FIXED_PLANES, method_of
-from focalsweep_research.protocols.reading_method import Method
+from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
-from focalsweep_research.protocols.training_runs import methods_of_runs, name_of
+from focalsweep_research.protocols.training_runs import methods_of_runs, over_trained_planes, run_name
 from focalsweep_research.synthesis.generator import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig
 from focalsweep_research.training.run import run_training
-from tests.errors import assert_one_sentence
-from tests.rendering import render_plane
 
 CONFIG = """
 network = "sweepnet"
@@ -93,11 +95,11 @@ def test_quick_record_of_every_method(
     assert record["textures"] == "procedural" and record["trained"] == {}
     assert record["versions"]["torch"] == torch.__version__ and record["seed"] == generated.SEED
     rows = {row["method"]: row for row in record["rows"] if row["group"] == "all"}
-    assert set(rows) == {"argmin", "argmin-paper", "sweep"}
+    assert set(rows) == {"argmin", "argmin:cost=paper", "sweep"}
     for row in rows.values():
         assert row["pixels"] == 2 * 32 * 32
         assert 0 < row["abs_rel"] < 1 and math.isfinite(row["rmse"])
-    assert rows["sweep"]["abs_rel"] < rows["argmin-paper"]["abs_rel"]
+    assert rows["sweep"]["abs_rel"] < rows["argmin:cost=paper"]["abs_rel"]
 
 
 def test_networks_of_training_runs_are_measured(
@@ -160,7 +162,7 @@ def test_names_say_what_was_trained_on_what() -> None:
     paper = {"network": "papernet", "cost": "paper", "cost_options": {"normalise": False}, **settings}
     split = {"kind": "defocusnet", "frames": [0, 2, 4]}
     names = [
-        name_of(TrainingConfig(**each))
+        run_name(TrainingConfig(**each))
         for each in (
             paper,
             {**paper, "data": split},
@@ -184,24 +186,26 @@ def test_a_network_of_the_papers_planes_gets_them_over_the_range() -> None:
     torch.testing.assert_close(steps, steps[:, :1].expand_as(steps))
     seen: list[DepthGrid] = []
 
-    def read(sample: Sample) -> torch.Tensor:
-        seen.append(sample.planes)
-        return sample.depth
+    def look(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
+        seen.append(planes)
+        return uninformed(torch.ones(1, 16, 16), planes)
 
     stack = render_plane("dslr", 1.3, size=16).stack.as_batch()
     sample = Sample(stack, DepthGrid.around(stack, 8), torch.full((1, 16, 16), 1.3))
-    Method(read, lambda _: wide, refit=planes_over).read_refitted(sample)
-    Method(read, lambda _: wide).read_refitted(sample)
+    Compared(choose_method(partial(over_trained_planes, look, PAPER_PLANES))).read_refitted(sample)
+    Compared(choose_method(look)).read_refitted(sample)
     assert seen[0].count == 64 and seen[1] is sample.planes
+    torch.testing.assert_close(seen[0].depths, planes_over(sample.planes).depths)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["guess"], ("'guess'", "generator", "cameras")),
-        (["generator", "--methods", "argmin,magic"], ("'magic'", "argmin-paper", "sweep")),
-        (["generator", "--methods", " ,"], ("--methods", "argmin,sweep")),
-        (["generator", "--methods", "sweep-1"], ("2 to 512 planes",)),
+        (["generator", "--methods", "argmin,magic"], ("'magic'", "argmin", "sweep", "suwajanakorn")),
+        (["generator", "--methods", " ,"], ("--methods", "argmin;sweep")),
+        (["generator", "--methods", "argmin;sweep:planes=1"], ("sweep: planes", "from 2 to 512", "'1'")),
+        (["generator", "--methods", "sweep:magic=1"], ("sweep has no setting", "magic", "psf")),
         (["generator", "--methods", "ddff"], ("weights of ddff", "FOCALSWEEP_WEIGHTS")),
         (["confidence", "--methods", "sweep,aifdepthnet"], ("weights of aifdepthnet", "FOCALSWEEP_WEIGHTS")),
         (["generator", "--run", "no/such/run"], ("no/such/run", "does not exist")),
@@ -220,16 +224,16 @@ def test_rivals_are_methods_too() -> None:
     rendered = render_plane("dslr", 1.3, size=40)
     stack = rendered.stack.as_batch()
     sample = Sample(stack, DepthGrid.around(stack, 8), torch.full((1, 40, 40), 1.3))
-    depth = method_of("focus_measure", torch.device("cpu")).read(sample)
+    depth = compared("focus_measure").read(sample)
     assert depth.median().item() == pytest.approx(1.3, rel=0.05)
-    with pytest.raises(ValueError, match="focus_measure, suwajanakorn, ddff"):
-        method_of("magic", torch.device("cpu"))
+    with pytest.raises(ValueError, match=r"(?=.*focus_measure)(?=.*suwajanakorn)(?=.*ddff).*'magic'"):
+        compared("magic")
 
 
 def test_flat_is_a_wall_in_the_middle_of_the_focus_distances() -> None:
     stack = render_plane("dslr", 1.3, size=8).stack.as_batch()
     stack = replace(stack, focus_distances=torch.tensor([[0.5, math.inf, 0.5, math.inf, 1.0]]))
-    depth = method_of("flat", torch.device("cpu")).read(Sample(stack, FIXED_PLANES, torch.ones(1, 8, 8)))
+    depth = compared("flat").read(Sample(stack, DepthGrid.around(stack, 8), torch.ones(1, 8, 8)))
     torch.testing.assert_close(depth, torch.ones(1, 8, 8))
 
 
@@ -312,8 +316,10 @@ def test_results_of_one_protocol_join(
 ) -> None:
     one, two, both = (tmp_path / f"{name}.json" for name in ("one", "two", "both"))
     assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin", "-o", one) == 0
-    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin-fixed", "--join", one, "-o", two) == 0
-    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin-fixed,argmin", "-o", both) == 0
+    assert (
+        evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin:range=0.1-3", "--join", one, "-o", two) == 0
+    )
+    assert evaluate(monkeypatch, "generator", "--quick", "--methods", "argmin:range=0.1-3;argmin", "-o", both) == 0
     joined, at_once = (json.loads(path.read_text()) for path in (two, both))
     by_method = lambda rows: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))  # noqa: E731
     assert by_method(joined["rows"]) == by_method(at_once["rows"])
@@ -321,8 +327,8 @@ def test_results_of_one_protocol_join(
     assert joined["joined"][0]["weights"] == at_once["weights"] != {}
     (tmp_path / "no.json").write_text("[]")
     for path, arguments, words in (
-        (one, ("stack-size", "--quick", "--methods", "argmin-fixed"), ("one.json", "protocol", "stack-size")),
-        (one, ("generator", "--methods", "argmin-fixed"), ("one.json", "quick")),
+        (one, ("stack-size", "--quick", "--methods", "argmin:range=0.1-3"), ("one.json", "protocol", "stack-size")),
+        (one, ("generator", "--methods", "argmin:range=0.1-3"), ("one.json", "quick")),
         (tmp_path / "no.json", ("generator", "--quick", "--methods", "argmin"), ("no.json", "not a result")),
     ):
         capsys.readouterr()
@@ -335,23 +341,38 @@ def test_results_of_one_protocol_join(
     assert {row["method"] for row in json.loads(both.read_text())["rows"]} == {"argmin"}  # what was measured is kept
 
 
-def test_a_number_after_a_method_is_that_of_its_planes() -> None:
+def test_help_tells_of_every_method(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        monkeypatch.setattr(sys, "argv", ["focalsweep", "evaluate", "--help"])
+        command_line.main()
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert all(f"{name}: {method.about.split()[0]}" in said for name, method in all_methods().items())
+
+
+def test_names_with_settings_have_semicolons_between() -> None:
+    assert read_names("argmin;sweep") == read_names(" argmin, sweep,") == ["argmin", "sweep"]
+    assert read_names("argmin; paper:range=0.1-3,size=full") == ["argmin", "paper:range=0.1-3,size=full"]
+    assert read_names("paper:range=0.1-3,size=full") == ["paper:range=0.1-3,size=full"]
+    assert read_names(" ; ,;") == [","]  # which no method is called
+    assert read_names(" ,") == read_names("") == []
+
+
+def test_settings_behind_a_method_are_those_of_its_planes() -> None:
     stack = render_plane("dslr", 1.3, size=40).stack.as_batch()
-    device = torch.device("cpu")
-    usual, more = method_of("argmin-fixed", device), method_of("argmin-fixed-80", device)
+    usual, more = compared("argmin:range=0.1-3"), compared("argmin:range=0.1-3,planes=80")
     planes, finer = usual.planes(stack).depths, more.planes(stack).depths
     assert (len(planes), len(finer)) == (64, 80)
     torch.testing.assert_close(finer[[0, -1]], planes[[0, -1]])
     sample = Sample(stack, DepthGrid.uniform_in_inverse_depth(0.8, 3.0, 9), torch.full((1, 40, 40), 1.3))
     coarse = replace(sample, planes=DepthGrid.uniform_in_inverse_depth(0.8, 3.0, 5))
-    few = method_of("argmin-5", device).read_refitted(sample)  # planes that a protocol gives are replaced too
+    few = compared("argmin:planes=5").read_refitted(sample)  # planes that a protocol gives are replaced too
     torch.testing.assert_close(few, usual.read(coarse))
     assert not torch.equal(few, usual.read(sample))
-    for name in ("sweep-1", "argmin-fixed-513"):
-        with pytest.raises(ValueError, match="2 to 512 planes"):
-            method_of(name, device)
-    with pytest.raises(ValueError, match="no method is called 'flat-80'"):
-        method_of("flat-80", device)
+    for name in ("sweep:planes=1", "argmin:range=0.1-3,planes=513"):
+        with pytest.raises(ValueError, match="from 2 to 512"):
+            compared(name)
+    with pytest.raises(ValueError, match="'flat-80'"):
+        compared("flat-80")
 
 
 @pytest.mark.parametrize("protocol", ["generator", "confidence"])

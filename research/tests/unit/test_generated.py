@@ -11,11 +11,12 @@ from torch import Tensor
 
 from focalsweep_research.protocols import distributed as shares
 from focalsweep_research.protocols import generated
-from focalsweep_research.protocols.generated import CAMERAS, FARTHEST, batch_of, evaluate_cameras, evaluate_generator
+from focalsweep_research.protocols.generated import CAMERAS, batch_of, evaluate_cameras, evaluate_generator
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.tables.tables import table_of
+from focalsweep_research.training.objectives import DEPTH_END
 
 CPU = torch.device("cpu")
 SIZE, STACKS = 24, 4
@@ -96,7 +97,7 @@ def test_beyond_the_farthest_counts_as_there(monkeypatch: pytest.MonkeyPatch) ->
     beyond = 0
 
     def limit_of(sample: Sample) -> Tensor:
-        return FARTHEST / sample.planes.inverse_depths[:, :1, None].float()
+        return DEPTH_END / sample.planes.inverse_depths[:, :1, None].float()
 
     def infinite(sample: Sample) -> Tensor:
         nonlocal beyond

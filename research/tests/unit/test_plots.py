@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.demo import demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.cli import main as command_line
 from focalsweep.model.papernet import PaperNet
@@ -25,8 +27,6 @@ from focalsweep_research.drawing.plots import (
     plot_training,
 )
 from focalsweep_research.metrics.bands import BandErrors
-from tests.demo import demo_stack
-from tests.errors import assert_one_sentence, message_of
 
 
 @pytest.fixture
@@ -72,6 +72,18 @@ def test_lines_have_the_figures_of_the_result(figures: list[Any]) -> None:
     assert axes.lines[0].get_xdata().tolist() == [0.5, 1.5] and axes.lines[0].get_ydata().tolist() == [0.1, 0.3]
     assert axes.get_ylim()[0] == 0
     assert_one_sentence(message_of(lambda: plot_depth({"rows": []}), ValueError), "another protocol")
+
+
+def test_what_a_protocol_asks_of_planes_changes_no_colour(figures: list[Any]) -> None:
+    names = ("paper", "paper:range=0.1-3,spacing=depth,size=full", "argmin", "argmin:cost=paper,range=0.1-3", "argmin")
+    rows = [{"method": name, "factor": "jpeg", "level": level, "abs_rel": 0.1} for name in names for level in (9, 5)]
+    assert is_picture(plot_factor({"rows": rows}, "jpeg"))
+    colours = {bars.get_label(): bars.lines[0].get_color() for bars in figures[0].axes[0].containers}
+    assert set(colours) == {
+        "paper", "paper:range=0.1-3,\nspacing=depth,\nsize=full", "argmin", "argmin:cost=paper,\nrange=0.1-3",
+    }  # fmt: skip
+    paper, longer = (colour for label, colour in colours.items() if label.startswith("paper"))
+    assert paper == longer and len(set(colours.values())) == 3  # another cost is another method
 
 
 def test_a_method_has_its_colour_in_every_figure(figures: list[Any]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from focalsweep_research.protocols.distributed import Tally, in_turn, over_processes
+from focalsweep_research.protocols.distributed import Tally, over_processes, own_share
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESS = """
@@ -51,7 +51,7 @@ def test_a_process_alone_has_all() -> None:
     tally = Tally()
     assert over_processes(tally) is tally
     said: list[str] = []
-    assert list(in_turn("abcde", said.append, 2)) == list("abcde") and said == ["2 of 5", "4 of 5", "5 of 5"]
+    assert list(own_share("abcde", said.append, 2)) == list("abcde") and said == ["2 of 5", "4 of 5", "5 of 5"]
 
 
 def test_a_tally_adds_stacks_and_counts_the_pixels_it_is_told() -> None:

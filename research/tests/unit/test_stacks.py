@@ -1,6 +1,7 @@
 """Protocols on datasets: what is counted, what methods are shown, and the tables that come of it."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ from PIL import Image
 from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from research.tests.unit.datasets.test_nyu import picture, write_folder
 
-from focalsweep import DepthGrid, linear_to_srgb
+from focalsweep import DepthGrid, FocalStack, linear_to_srgb
 from focalsweep_research.datasets.nyu import AS_CARVALHO, Nyu
 from focalsweep_research.drawing import comparison as figures
 from focalsweep_research.drawing.comparison import Scene
 from focalsweep_research.protocols import stacks
-from focalsweep_research.protocols.reading_method import Method
+from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_STACKS
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
@@ -47,9 +48,26 @@ def nyu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "nyu"
 
 
-def times(factor: float, **more: bool) -> Method:
+@dataclass(frozen=True, eq=False)
+class Told(Compared):
+    """A method that is told the truth, on planes of its own."""
+
+    look: Callable[[Sample], torch.Tensor] = lambda sample: sample.depth
+
+    def planes(self, stack: FocalStack) -> DepthGrid:
+        return PLANES
+
+    def read(self, sample: Sample) -> torch.Tensor:
+        return self.look(sample)
+
+
+def told(look: Callable[[Sample], torch.Tensor], displayed: bool = False) -> Told:
+    return Told(compared("argmin").choice, displayed, look=look)
+
+
+def times(factor: float) -> Told:
     """A method that knows the truth and errs by a factor."""
-    return Method(lambda sample: sample.depth * factor, lambda _: PLANES, **more)  # type: ignore[arg-type]
+    return told(lambda sample: sample.depth * factor)
 
 
 def quiet(_: str) -> None:
@@ -86,7 +104,7 @@ def test_scaled_stacks_keep_their_blur(benchmark: Path) -> None:
         seen.append(sample.stack)
         return sample.depth
 
-    stacks.evaluate_defocusnet({"eye": Method(read, lambda _: PLANES)}, benchmark, CPU, quiet)
+    stacks.evaluate_defocusnet({"eye": told(read)}, benchmark, CPU, quiet)
     first, third = seen[0], seen[1]
     assert torch.allclose(third.focus_distances, 3 * first.focus_distances)
     assert third.images.equal(first.images)
@@ -99,7 +117,7 @@ def test_the_split_shows_the_two_other_frames(benchmark: Path) -> None:
         seen.append(sample.stack.focus_distances.tolist())
         return sample.depth
 
-    record = stacks.evaluate_focus_split({"eye": Method(read, lambda _: PLANES)}, benchmark, CPU, quiet)
+    record = stacks.evaluate_focus_split({"eye": told(read)}, benchmark, CPU, quiet)
     assert seen == [[[0.15, 0.7]], [[0.15, 0.7]]]
     assert record["rows"][0]["rmse"] == 0
 
@@ -126,7 +144,7 @@ def test_nyu_may_be_blurred_as_carvalho_did(nyu: Path) -> None:
         seen.append(sample.stack.images)
         return sample.depth
 
-    methods = {"look": Method(look, lambda _: PLANES)}
+    methods = {"look": told(look)}
     for protocol, psf in (("nyu", "disk"), ("nyu-gaussian", "Gaussian(k=0.3)")):
         record = ON_STACKS[protocol](methods, nyu, CPU, quiet)
         assert record["protocol"] == protocol and record["psf"] == psf
@@ -138,12 +156,12 @@ def test_nyu_may_be_blurred_as_carvalho_did(nyu: Path) -> None:
 def test_methods_for_displayed_values_see_the_codes(nyu: Path) -> None:
     seen: dict[str, torch.Tensor] = {}
 
-    def eye(name: str, displayed: bool) -> Method:
+    def eye(name: str, displayed: bool) -> Told:
         def read(sample: Sample) -> torch.Tensor:
             seen.setdefault(name, sample.stack.images)
             return sample.depth
 
-        return Method(read, lambda _: PLANES, displayed=displayed)
+        return told(read, displayed)
 
     stacks.evaluate_nyu({"light": eye("light", False), "codes": eye("codes", True)}, nyu, CPU, quiet)
     assert torch.allclose(linear_to_srgb(seen["codes"]), seen["light"], atol=1e-5)
@@ -182,7 +200,7 @@ def test_a_method_of_a_fixed_number_of_frames_has_dashes(benchmark: Path, nyu: P
             raise FrameCountError("give 5", note="reads stacks of 5 frames alone")
         return sample.depth
 
-    methods = {"five": Method(five, lambda _: PLANES), "b": times(1.2)}
+    methods = {"five": told(five), "b": times(1.2)}
     for record in (
         stacks.evaluate_focus_split(methods, benchmark, CPU, quiet),
         stacks.evaluate_nyu(methods, nyu, CPU, quiet),
@@ -212,7 +230,7 @@ def test_depth_maps_of_the_first_stacks_are_drawn(
     def two(sample: Sample) -> torch.Tensor:
         raise FrameCountError("reads 2 frames")
 
-    methods = {"low": times(0.9), "two": Method(two, lambda _: PLANES)}
+    methods = {"low": times(0.9), "two": told(two)}
     for evaluate, frame in ((stacks.evaluate_defocusnet, 4), (stacks.evaluate_focus_split, 3)):
         evaluate(methods, benchmark, CPU, quiet, pictures=tmp_path / str(frame))
         with Image.open(tmp_path / str(frame) / "depths.png") as png:

@@ -1,9 +1,8 @@
-"""benchmarks/tables.py: what is trained and measured, in which order; trainings and measurements are pretended."""
+"""scripts/tables.py: what is trained and measured, in which order; trainings and measurements are pretended."""
 
 from __future__ import annotations
 
 import importlib.util
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,9 +10,11 @@ from typing import Any
 import pytest
 import typer
 
+from focalsweep_research.cli.evaluate import read_names
 from focalsweep_research.tables.paper_report import PENDING
+from focalsweep_research.training.config import read_config
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "tables.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "tables.py"
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def ran(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             folder.mkdir(parents=True)
             (folder / "checkpoint.pt").touch()
 
-    monkeypatch.setattr(script.Workshop, "_run", pretend)
+    monkeypatch.setattr(script.Experiments, "_run", pretend)
     return commands
 
 
@@ -54,12 +55,12 @@ def test_runs_are_trained_once_and_before_the_tables_that_show_them(
     assert len(shown) == 5 and f"PaperNet, neither={tmp_path}/runs/paper-no-outlier-removal-no-normalisation" in shown
     before = {Path(words[words.index("-o") + 1]) for words in ran[:first] if words[0] == "train"}
     assert {Path(word.split("=")[1]) for word in shown} <= before
-    methods = ran[-1][ran[-1].index("--methods") + 1].split(",")
+    methods = read_names(ran[-1][ran[-1].index("--methods") + 1])
     assert "focus_measure" in methods and "suwajanakorn" not in methods
     for name, batch in (("paper-defocusnet", 8), ("defocusnet", 16), ("sweepnet-defocusnet", 24)):
-        config = tomllib.loads((tmp_path / "configs" / f"{name}.toml").read_text())
-        assert config["steps"] * config["batch_size"] == 4800 and config["batch_size"] == batch
-        assert config.get("warmup_steps", 0) < config["steps"]
+        config = read_config(tmp_path / "configs" / f"{name}.toml")
+        assert config.steps * config.batch_size == 4800 and config.batch_size == batch
+        assert config.warmup_steps < config.steps
 
 
 def test_repetitions_have_seeds_and_one_name(script: ModuleType, ran: list[list[str]], tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_repetitions_have_seeds_and_one_name(script: ModuleType, ran: list[list[
 
 def test_a_run_that_failed_is_left_out(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[list[Any]] = []
-    monkeypatch.setattr(script.Workshop, "_run", lambda _, __, words, *___: measured.append(words))
+    monkeypatch.setattr(script.Experiments, "_run", lambda _, __, words, *___: measured.append(words))
     script.main(["nyu-trained"], tmp_path, nyu=tmp_path, stacks=48)
     assert measured[-1][0] == "evaluate" and "--run" not in measured[-1]
 

@@ -7,6 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.optics.thin_lens import coc_px
 from focalsweep.types import Camera
@@ -20,9 +21,8 @@ from focalsweep_research.benchmark.renderer import (
     scene_of,
 )
 from focalsweep_research.benchmark.scenes import camera_axes, random_rotation
-from tests.errors import assert_one_sentence, message_of
 
-mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba is an extra: pip install 'focalsweep[render]'")
+mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba comes with pip install 'focalsweep-research'")
 
 LIBRARIES = {split: make_library(split) for split in SPLITS}
 AXES = camera_axes(math.radians(25), math.radians(10))  # as no scene is symmetric about
@@ -285,7 +285,7 @@ def test_variants(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_one_sentence(message_of(lambda: load_mitsuba("optix"), ValueError), "'optix'", "scalar_rgb")
     assert load_mitsuba("auto").variant() in ("cuda_ad_rgb", "scalar_rgb")
     monkeypatch.setitem(__import__("sys").modules, "mitsuba", None)
-    assert_one_sentence(message_of(load_mitsuba, ModuleNotFoundError), "pip install 'focalsweep[render]'")
+    assert_one_sentence(message_of(load_mitsuba, ModuleNotFoundError), "pip install 'focalsweep-research'")
 
 
 def test_bad_folders(tmp_path: Path) -> None:

@@ -1,18 +1,21 @@
 """The rivals' networks: sizes as published, shapes, orders, limits, and weights from files."""
 
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 import torch
+from tests.errors import assert_one_sentence, message_of
 from torch import nn
 
 import focalsweep
 from focalsweep import Camera, DepthGrid, FocalStack
-from focalsweep_research import rivals as baselines
-from focalsweep_research.rivals.answer import Answer, FrameCountError, near_to_far, unsure
+from focalsweep.methods.method import uninformed
+from focalsweep.methods.registry import GROUP, all_methods
+from focalsweep_research.protocols.methods import ON_DISPLAYED
+from focalsweep_research.rivals.answer import Answer, FrameCountError, near_to_far
 from focalsweep_research.rivals.networks import NETWORKS, VARIABLE, build, find_weights, load, predict, save
-from tests.errors import assert_one_sentence, message_of
 
 PUBLISHED_MILLIONS = {"ddff": 40.0, "defocusnet": 3.7, "aifdepthnet": 16.5, "aifdepthnet-aif": 16.5}
 TINY = {
@@ -145,7 +148,7 @@ def test_infinity_and_gray_are_ordinary() -> None:
 
 def test_a_method_that_is_not_sure_says_so() -> None:
     planes = DepthGrid.uniform_in_inverse_depth(0.5, 2.0, 31)
-    prediction = unsure(torch.full((1, 2, 2), 1.0), planes)
+    prediction = uninformed(torch.full((1, 2, 2), 1.0), planes)
     assert prediction.std.mean().item() == pytest.approx(1.5 / 12**0.5, rel=1e-5)
     assert prediction.confidence.mean().item() == pytest.approx(3 / 31, rel=1e-5)
 
@@ -172,7 +175,7 @@ def test_missing_and_wrong_weights_are_one_sentence(tmp_path: Path, monkeypatch:
     stack = a_stack()
     monkeypatch.delenv(VARIABLE, raising=False)
     words = message_of(lambda: focalsweep.estimate_depth(stack, "ddff"), FileNotFoundError)
-    assert_one_sentence(words, "focalsweep train configs/ddff.toml", VARIABLE)
+    assert_one_sentence(words, "focalsweep train research/configs/ddff.toml", VARIABLE)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     words = message_of(lambda: find_weights("ddff"), FileNotFoundError)
     assert_one_sentence(words, str(tmp_path / "ddff.safetensors"))
@@ -194,9 +197,14 @@ def test_missing_and_wrong_weights_are_one_sentence(tmp_path: Path, monkeypatch:
 
 
 def test_names_agree() -> None:
-    assert tuple(NETWORKS) == baselines.TRAINED
-    assert set(baselines.METHODS) <= set(focalsweep.pipeline.METHODS)
-    assert not set(baselines.METHODS) & {"sweep", "argmin", "paper"}
+    """Every network is a method of the registry, and no rival hides one of ours."""
+    ours = ("sweep", "argmin", "paper", "focus_measure")
+    rivals = [name for name in all_methods() if name not in ours]
+    assert tuple(all_methods())[: len(ours)] == ours
+    assert set(NETWORKS) | {"suwajanakorn", "flat"} == set(rivals)
+    entries = {entry.name: entry.load() for entry in entry_points(group=GROUP)}
+    assert all(entries[name] is all_methods()[name] and entries[name].name == name for name in rivals)
+    assert set(ON_DISPLAYED) <= set(all_methods())
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from research.tests.unit.training.toy import silent
+from tests.errors import assert_one_sentence, message_of
+from tests.rendering import RIGS, render_plane
 from torch import Tensor, nn
 
 from focalsweep import DepthGrid, FocalStack, coc_px
@@ -28,8 +30,6 @@ from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig, read_config
 from focalsweep_research.training.objectives import depth_at
 from focalsweep_research.training.run import build_network, build_objective, run_training
-from tests.errors import assert_one_sentence, message_of
-from tests.rendering import RIGS, render_plane
 
 SIZE = 32
 SMALL = {
@@ -117,7 +117,7 @@ def test_infinity_is_the_farthest(sample: Sample) -> None:
     depth = sample.depth.clone()
     depth[0, 9, 9] = math.inf
     truth, known = true_depth(Sample(sample.stack, sample.planes, depth))
-    assert truth[0, 9, 9].item() == pytest.approx(rivals.FARTHEST * 0.15, rel=1e-5) and known[0, 9, 9]
+    assert truth[0, 9, 9].item() == pytest.approx(rivals.TRAINED_DEPTH_END * 0.15, rel=1e-5) and known[0, 9, 9]
     assert not known[0, 0].any() and torch.isfinite(truth).all()
 
 

@@ -2,14 +2,15 @@
 
 import pytest
 import torch
+from tests.rendering import RIGS, render_plane
 
 from focalsweep import Camera, DepthGrid, FocalStack, coc_px
+from focalsweep.methods.method import Options
+from focalsweep.methods.registry import choose_method
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep_research import rivals as baselines
 from focalsweep_research.rivals import suwajanakorn
 from focalsweep_research.rivals.mrf import Labelling
 from focalsweep_research.rivals.suwajanakorn import _between_planes, reblur_costs, solve, stitch
-from tests.rendering import RIGS, render_plane
 
 SIZE = 48
 
@@ -52,7 +53,7 @@ def test_depth_of_two_planes() -> None:
     stack = halves("dslr", 1.0, 2.0)
     planes = DepthGrid.around(stack, 24)
     shares: list[float] = []
-    found = solve(stack, planes, progress=shares.append)
+    found = solve(stack, planes, progress=lambda _, share: shares.append(share))
     depth = 1 / found.inverse_depth[0]
     middle = SIZE // 2
     print(f"medians {depth[:, :middle].median():.3f}, {depth[:, middle:].median():.3f} m, gap {found.gap.item():.3f}")
@@ -63,7 +64,7 @@ def test_depth_of_two_planes() -> None:
     assert found.picture.shape == (1, 3, SIZE, SIZE)
 
 
-def test_it_is_a_method_and_small_memory_means_a_smaller_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_a_method_and_a_small_workspace_means_a_smaller_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = render_plane("dslr", 1.3, size=SIZE)
     planes = DepthGrid.around(rendered.stack, 16)
     sizes = []
@@ -74,8 +75,9 @@ def test_it_is_a_method_and_small_memory_means_a_smaller_picture(monkeypatch: py
 
     monkeypatch.setattr(suwajanakorn, "solve", remember)
     whole = SIZE * SIZE * 16 * suwajanakorn.BYTES_A_LABEL
-    for memory in (2 * whole, whole // 4):
-        prediction = baselines.METHODS["suwajanakorn"](rendered.stack.as_batch(), planes, memory=memory)
+    for workspace in (2 * whole, whole // 4):
+        method = choose_method("suwajanakorn")
+        prediction = method.predict(rendered.stack.as_batch(), planes, Options(workspace))
         assert prediction.depth.shape == (1, SIZE, SIZE)
         assert prediction.depth.median().item() == pytest.approx(1.3, rel=0.08)
         assert (prediction.std >= 0).all() and prediction.confidence.min() >= 0 and prediction.confidence.max() <= 1
@@ -95,5 +97,5 @@ def test_between_planes_by_hand() -> None:
 def test_gray_and_infinity() -> None:
     images = torch.rand((1, 3, 1, 16, 24), generator=torch.Generator().manual_seed(0))
     stack = FocalStack(images, (0.5, 2.0, float("inf")), Camera(0.05, 2.8, 2e-4)).as_batch()
-    prediction = suwajanakorn.estimate(stack, DepthGrid.around(stack, 8))
+    prediction = suwajanakorn.suwajanakorn_depth(stack, DepthGrid.around(stack, 8), Options())
     assert not torch.isnan(prediction.depth).any() and not torch.isnan(prediction.std).any()
