@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import focalsweep
-from focalsweep.cli.photos import DEMO_STACK
+from focalsweep.photos.demo import DEMO_STACK
 
 
 def main(target: str) -> None:
-    result = focalsweep.estimate_depth(focalsweep.load_stack(DEMO_STACK))
+    result = focalsweep.estimate_depth(DEMO_STACK)
     sharp = focalsweep.linear_to_srgb(torch.from_numpy(result.all_in_focus)).numpy()
     figure = Figure(figsize=(12, 3.2), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)

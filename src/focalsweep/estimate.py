@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName
-from focalsweep.memory import MemoryBound, release_freed_memory, resident_bytes
+from focalsweep.memory import LEAST_WORKSPACE, MemoryBound, release_freed_memory, resident_bytes
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
@@ -66,7 +66,7 @@ def estimate_depth(
 
     Photos are registered; focus distances of which only a range is known are found inside it; pictures whose blur is
     wider than the network has seen are worked on at a smaller size, and the answer is brought back to full size along
-    the picture's edges. A stack without focus distances gives depth without a unit.
+    the picture's edges. With `relative=True`, or where a stack.toml says only `order`, depth has no unit.
 
     Args:
         photos: a folder, a list of files, a TIFF of many pages, a video; or a `FocalStack`, whose batch gives batched
@@ -76,7 +76,8 @@ def estimate_depth(
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         refine: look for the focus distances inside the ranges that coarse metadata leaves.
         memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
-            and, if need be, the working size are made smaller to keep it; what cannot be kept is told.
+            and, if need be, the working size are made smaller to keep it; what cannot be kept is told. A batch keeps
+            its size: there only tiles are smaller.
         device: where to work; by default where the stack's pictures are, for photos the CPU.
         progress: called with the name of the stage at hand and the share of it that is done.
         **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
@@ -211,9 +212,11 @@ def _estimate_batch(
     if planes is None:
         found, source = auto_depth_grid(stack, choice.plane_count)
         planes = choice.grid(found) or found
-    prediction = predict(stack, choice, planes, workspace=memory, progress=progress)
+    batch, workspace = stack.as_batch(), memory
+    if memory is not None and batch.images.device.type == "cpu":
+        workspace = max(LEAST_WORKSPACE, memory - resident_bytes())
+    prediction = predict(batch, choice, planes, workspace=workspace, progress=progress)
     result = _result(stack, choice, planes, source, prediction)
-    batch = stack.as_batch()
     sharp = [
         fuse_frames((image.movedim(0, -1) for image in images), focus, depth)
         for images, focus, depth in zip(batch.images.detach(), batch.focus_distances, prediction.depth, strict=True)

@@ -16,9 +16,8 @@ import psutil
 FLOAT32_BYTES = 4  # bytes of a float32
 FULL_SIZE_PICTURES = 3.4  # at full size: the one that is read, the same registered, the sharp one, a depth map
 UPSAMPLING_MAPS = 20  # at the working size, while depth is brought to full size
-SMOOTHING_BYTES_A_PIXEL = (
-    90  # bytes at the working size while depth is smoothed, beside the frames and the network's answer
-)
+# Bytes at the working size while depth is smoothed, beside the frames and the network's answer.
+SMOOTHING_BYTES_A_PIXEL = 90
 LOADED_LATER_BYTES = 100 * 2**20  # bytes: the network, matplotlib
 # Bytes: buffers of the convolutions and blocks of the allocator. Measured with two threads; more than eight do not
 # count, because the tiles of a bounded run do not keep so many busy.
@@ -92,8 +91,8 @@ class MemoryBound:
         free = self.total * (1 - ALLOCATOR_LOSS) - self.base
         at_full_size = (free - self._full_size) / self._kept_a_pixel
         swept = (free - LEAST_WORKSPACE - self._threads) / self._swept_a_pixel
-        smooth_uncertain = (free - LOADED_LATER_BYTES - self._threads) / self._smoothed_a_pixel
-        return max(LEAST_PIXELS, min(at_full_size, swept, smooth_uncertain))
+        smoothed = (free - LOADED_LATER_BYTES - self._threads) / self._smoothed_a_pixel
+        return max(LEAST_PIXELS, min(at_full_size, swept, smoothed))
 
     def workspace(self, pixels: int) -> int:
         """What sweep and network may use, once the frames are in memory with this many pixels each."""

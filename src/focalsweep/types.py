@@ -1,4 +1,4 @@
-"""What is passed between rooms: `Camera`, `RelativeLens`, `FocalStack`, `DepthGrid`, `DepthPrediction`.
+"""What is passed between rooms: cameras, stacks with what is known of them, planes, depth.
 
 Every bare length is in metres. Images live on any device; the settings (distances, camera fields) always live on
 the CPU in float64, so that the physics is exact and reading a setting never waits for a GPU.
@@ -196,7 +196,7 @@ class FocalStack:
         if not isinstance(self.camera, Camera | RelativeLens):
             raise InputTypeError(
                 "{camera} must be {rule}, but is {value!r}",
-                field="camera", rule="a focalsweep.Camera", value=self.camera,
+                field="camera", rule="a focalsweep.Camera or a focalsweep.RelativeLens", value=self.camera,
             )  # fmt: skip
         images = as_images(self.images)
         batched = images.ndim == 5

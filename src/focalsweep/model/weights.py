@@ -55,7 +55,7 @@ WEIGHTS = {
         sha256="5bb30aab5ccc48d09a1d72db129d8db2fe687b5469e94651cbdf408a433be5d8",
         recipe="focalsweep train configs/sweepnet.toml --time-limit 6.5 --textures TEXTURES, 3136 steps, then "
         "configs/sweepnet-refine.toml three times, each from the weights before, with --time-limit 8, 6.5 and 5, 4064, "
-        "2572 and 1710 steps, on one H200; benchmarks/ship_sweepnet.py of the last two",
+        "2572 and 1710 steps, on one H200; research/scripts/ship_sweepnet.py of the last two",
         licence="MIT",
         attribution=SCANNED_OBJECTS,
         results={"nyu_sampled_rmse": 0.0542, "benchmark_rmse_m": 0.225, "focus_split_rmse_m": 0.259},
@@ -66,10 +66,11 @@ WEIGHTS = {
 
 PAPERNET = "papernet.safetensors.zlib"
 """The paper's network in 8 bits, in the package or not; it says itself what it is, see `papernet_about`."""
-TOLD_BETTER = {
+FULLER_DESCRIPTIONS = {
     "42c5fb476ab0": {
-        "recipe": "focalsweep train configs/paper-defocusnet.toml --data BENCHMARK on one H200, four cycles of 6856, "
-        "8012, 4716 and 7439 steps, each from the weights before; benchmarks/pack_papernet.py of the last",
+        "recipe": "focalsweep train research/configs/paper-defocusnet.toml --data BENCHMARK on one H200, four cycles "
+        "of 6856, 8012, 4716 and 7439 steps, each from the weights before; research/scripts/pack_papernet.py of the "
+        "last",
         "attribution": "trained on pictures rendered of Google Scanned Objects by Google Research (CC BY 4.0, Downs et "
         "al., ICRA 2022; meshes simplified, textures resized) and of their textures, lit by Poly Haven's skies (CC0)",
     }
@@ -89,8 +90,8 @@ def load_papernet(device: torch.device | str = "cpu") -> PaperNet:
     path = FOLDER / PAPERNET
     if not path.is_file():
         raise FileNotFoundError(
-            f'{path} does not exist: method "paper" needs the weights of a run of configs/paper-defocusnet.toml, '
-            'packed by python benchmarks/pack_papernet.py; or use method "sweep"'
+            f'{path} does not exist: method "paper" needs the weights of a run of '
+            'research/configs/paper-defocusnet.toml, packed by research/scripts/pack_papernet.py; or use method "sweep"'
         )
     return _load_papernet(path, path.stat().st_mtime_ns, torch.device(device))
 
@@ -109,7 +110,7 @@ def _load_papernet(path: Path, changed: int, device: torch.device) -> PaperNet:
 def papernet_about(content: bytes | None = None) -> dict[str, Any]:
     """What the packed weights say of themselves: recipe, licence, attribution, results, valid_range, options."""
     content = (FOLDER / PAPERNET).read_bytes() if content is None else content
-    return {**read_about(content), **TOLD_BETTER.get(_sha256_begin(content), {})}
+    return {**read_about(content), **FULLER_DESCRIPTIONS.get(_sha256_begin(content), {})}
 
 
 def shipped_weights() -> dict[str, str]:

@@ -50,7 +50,7 @@ class DepthResult:
         return "m" if isinstance(self.camera, Camera) else None
 
     def save(self, folder: str | Path, exports: Sequence[str] = (), progress: Progress | None = None) -> list[Path]:
-        """Write depth.npz, depth_mm.png, depth.png, all_in_focus.png and run.json; returns their paths.
+        """Write depth.npz, depth.png, all_in_focus.png, run.json and, of metres, depth_mm.png; returns their paths.
 
         Args:
             folder: made if it is not there.
