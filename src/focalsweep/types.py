@@ -196,7 +196,7 @@ class FocalStack:
         if not isinstance(self.camera, Camera | RelativeLens):
             raise InputTypeError(
                 "{camera} must be {rule}, but is {value!r}",
-                field="camera", rule="a focalsweep.Camera or RelativeLens", value=self.camera,
+                field="camera", rule="a focalsweep.Camera or a focalsweep.RelativeLens", value=self.camera,
             )  # fmt: skip
         images = as_images(self.images)
         batched = images.ndim == 5

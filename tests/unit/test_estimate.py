@@ -82,7 +82,7 @@ def test_progress_and_memory_are_passed_on() -> None:
     assert list(dict.fromkeys(stage for stage, _ in told)) == ["looking", "reading", "sweeping", "network"]
     assert told[-1] == ("network", 1.0)
     result = estimate_depth(stack, memory=1000)  # of the whole process: what cannot be kept is told
-    assert_one_sentence(result.record["warnings"][0], "memory bound", "cannot be kept", "24 x 24 px")
+    assert_one_sentence(result.record["warnings"][0], "memory of 1e-06 GB", "cannot be kept", "24 x 24 px")
 
 
 @pytest.mark.parametrize("memory", [0, -5])

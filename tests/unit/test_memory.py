@@ -196,8 +196,8 @@ def test_a_bound_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
     shots = large_stack(tmp_path / "shots", 240, 360)
     peak, notes, errors, _ = run_bounded(shots, "100MB")
     (note,) = notes
-    assert_one_sentence(note, "0.1 GB", "360 x 240 px", "at least", "--memory")
-    assert note in errors
+    assert_one_sentence(note, "memory of 0.1 GB", "360 x 240 px", "at least")
+    assert f"focalsweep: --{note}" in errors  # run.json says arguments, the command line flags
     least = float(note.split("at least ")[1].split(" GB")[0]) * 1e9
     assert peak < 1.1 * least
 

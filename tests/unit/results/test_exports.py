@@ -259,7 +259,7 @@ def test_save_writes_what_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("write", [exr_bytes, ply_bytes, glb_bytes])
 def test_what_has_no_unit_is_no_geometry(write: Callable[[DepthResult], bytes]) -> None:
     message = message_of(lambda: write(scene(PLANE, camera=RelativeLens(40.0))), ValueError)
-    assert_one_sentence(message, "without a unit", "metres", "focus distances")
+    assert_one_sentence(message, "without a unit", "metres", "focus_distances")
 
 
 def test_unknown_export(tmp_path: Path) -> None:
