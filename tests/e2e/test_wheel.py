@@ -1,0 +1,93 @@
+"""The wheel as a stranger gets it: without this checkout, without the research package, from another folder.
+
+The interpreter is started without its `site` (-S), so that it sees the wheel and what it depends on, and nothing of the
+environment that the tests run in.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.running import write_small_stack
+
+ROOT = Path(__file__).parents[2]
+OURS = re.compile(r"focalsweep|_editable_impl", re.IGNORECASE)
+LARGEST_WHEEL_MB = 36  # the paper's network is 28.8 of it
+pytestmark = pytest.mark.slow
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, ROOT]
+    subprocess.run(command, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Python:
+    """Runs Python with the unpacked wheel and its dependencies alone, in a folder of its own."""
+    installed, others, folder = (tmp_path_factory.mktemp(name) for name in ("installed", "dependencies", "elsewhere"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not OURS.search(path.name):
+            (others / path.name).symlink_to(path)
+    environment = os.environ | {"PYTHONPATH": f"{installed}{os.pathsep}{others}", "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-S", *map(str, arguments)]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+    where = run("-c", "import focalsweep, pathlib; print(pathlib.Path(focalsweep.__file__).parent)")
+    assert where.stdout.strip() == str(installed / "focalsweep"), where
+    return run
+
+
+def test_it_has_the_product_and_no_research(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    rooms = {name.split("/")[1] for name in names if name.startswith("focalsweep/")}
+    assert {path.name for path in (ROOT / "src/focalsweep").iterdir() if not path.name.startswith("__py")} == rooms
+    assert not [name for name in names if re.search("research|protocols|training|rivals|datasets|synthesis", name)]
+    size_mb = wheel.stat().st_size / 1e6
+    print(f"the wheel has {size_mb:.1f} MB")
+    assert size_mb < LARGEST_WHEEL_MB
+
+
+def test_demo_and_photos(python: Python, tmp_path: Path) -> None:
+    shots = write_small_stack(tmp_path / "shots")
+    done = python("-m", "focalsweep.cli.main", "demo", "-o", tmp_path / "demo", "--device", "cpu")
+    assert done.returncode == 0 and "median error" in done.stdout, done
+    done = python("-m", "focalsweep.cli.main", "depth", shots, "-o", tmp_path / "out", "--device", "cpu")
+    assert done.returncode == 0, done
+    with np.load(tmp_path / "out" / "depth.npz") as saved:
+        assert np.isfinite(saved["depth"]).all()
+    done = python("-m", "focalsweep.cli.main", "--help")
+    assert "depth" in done.stdout and "evaluate" not in done.stdout and "train" not in done.stdout
+
+
+def test_snippets_of_the_readme(python: Python, tmp_path: Path) -> None:
+    """All of them, one after the other, with `shots/` and `frames` as a reader would have them."""
+    write_small_stack(tmp_path / "shots")
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(snippets) >= 2
+    before = f"import os, warnings; os.chdir({str(tmp_path)!r}); warnings.simplefilter('error')\n"
+    frames = "import numpy; frames = numpy.random.default_rng(0).random((3, 3, 48, 64))\n"
+    script = tmp_path / "snippets.py"
+    script.write_text(before + frames + "".join(snippets) + "print(result.unit, tuple(volume.shape))")
+    done = python(script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["m", "(64,", "48,", "64)"]
+    assert (tmp_path / "out" / "depth.npz").is_file()
