@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, Scenes
+from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, SUN, WAVES, Scenes
 from focalsweep_research.synthesis.textures import Atlas, make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, disk_samples, render
 
@@ -35,7 +35,8 @@ def ours(atlas: Atlas, rays: int) -> np.ndarray:
         mapping=torch.tensor([TEXELS_A_METRE, 128.0, 128.0]).expand(1, 3, 3).contiguous(),
         tint=torch.stack([torch.ones(3), *(colour / atlas.means[0] for colour in flat)])[None],
         contrast=torch.tensor([[1.0, 0.0, 0.0]]),
-        light=torch.tensor([[0.0, 0.0, -1.0, 1.0]]),
+        gloss=torch.tensor([0.0, 1.0]).expand(1, 3, 2).contiguous(),
+        light=torch.tensor([[0.0, 0.0, -SUN, 1.0, *[0.0] * 6]]),
     )
     lenses = Lenses(torch.tensor([FOCAL_PX]), torch.tensor([APERTURE]), 1 / torch.tensor([FOCUS]))
     return render(scenes, lenses, atlas, disk_samples(rays), (SIZE, SIZE))[0].movedim(1, -1).numpy()

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from focalsweep_research.synthesis.scenes import BOX, EMPTY, SHEET, Scenes
+from focalsweep_research.synthesis.scenes import CARD, ELLIPSOID, EMPTY, SHEET, Scenes
 
 TILE = (8, 16)  # rows, columns
-MOST_SOLIDS = 31  # a bit each
+MOST_SOLIDS = 63  # a bit each
 
 
 def tile_count(size: tuple[int, int]) -> tuple[int, int]:
@@ -46,7 +46,9 @@ def solids_in_reach(
     aperture: Tensor,  # B: the diameter that holds every sample of the lens
     inverse_focus: Tensor,  # B F
     size: tuple[int, int],
-) -> Tensor:  # B F rows columns, int32
+    centre_px: Tensor | None = None,  # B 2: where the optical axis is, x and y; the middle by default
+    spare_px: Tensor | None = None,  # B F: how far frames are moved
+) -> Tensor:  # B F rows columns, int64
     """Bit i says that some ray of the tile may meet solid i: its bounding ball, projected, blurred, meets the tile.
 
     A ray through lens point l and pixel direction x is at z x + l (1 - u z) at depth z, so it passes a ball of radius
@@ -56,7 +58,8 @@ def solids_in_reach(
     count = kind.shape[1]
     if count > MOST_SOLIDS:
         raise ValueError(f"a scene has at most {MOST_SOLIDS} solids, but {count} are given")
-    radius = torch.where(kind == BOX, scenes.half.norm(dim=-1), scenes.half.amax(-1))  # B P
+    half = torch.where((kind == CARD)[..., None], scenes.extent * scenes.extent.new_tensor([1, 1, 0]), scenes.half)
+    radius = torch.where(kind == ELLIPSOID, half.amax(-1), half.norm(dim=-1))  # B P
     depth = centre[..., 2]
     near, far = depth - radius, depth + radius
     everywhere = (kind == SHEET) | (near < 0.05 * depth)
@@ -67,7 +70,11 @@ def solids_in_reach(
     # The ball's middle moves in the picture with the depth that it is looked at.
     drift = off_axis * torch.maximum(1 / near - 1 / depth, 1 / depth - 1 / far)
     reach_px = focal_px[:, None, None] * ((radius / near + drift)[:, None] + blur)
-    x, y = (centre[..., i] / depth * focal_px[:, None] + size[1 - i] / 2 for i in (0, 1))  # B P, px
+    if centre_px is None:
+        centre_px = centre.new_tensor([size[1] / 2, size[0] / 2]).expand(len(kind), 2)
+    if spare_px is not None:
+        reach_px = reach_px + spare_px[:, :, None]
+    x, y = (centre[..., i] / depth * focal_px[:, None] + centre_px[:, i, None] for i in (0, 1))  # B P, px
     rows, columns = tile_count(size)
     middle_y = (torch.arange(rows, device=x.device) + 0.5) * TILE[0]
     middle_x = (torch.arange(columns, device=x.device) + 0.5) * TILE[1]
@@ -77,6 +84,6 @@ def solids_in_reach(
     distance = torch.hypot(off_y[..., :, None], off_x[..., None, :])  # B P rows columns
     met = (distance[:, None] <= reach_px[..., None, None]) | everywhere[:, None, :, None, None]
     met &= (kind != EMPTY)[:, None, :, None, None]
-    bits = torch.tensor([1 << i for i in range(count)], dtype=torch.int32, device=x.device)
-    mask: Tensor = (met * bits[:, None, None]).sum(2, dtype=torch.int32)
+    bits = 1 << torch.arange(count, dtype=torch.int64, device=x.device)
+    mask: Tensor = (met * bits[:, None, None]).sum(2, dtype=torch.int64)
     return mask

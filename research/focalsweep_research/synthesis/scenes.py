@@ -13,8 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-EMPTY, ELLIPSOID, BOX, SHEET = range(4)
+EMPTY, ELLIPSOID, BOX, SHEET, CYLINDER, CARD = range(6)
 WAVES = 3
+LIGHT = 10  # numbers that say how a scene is lit
+SUN = 1e6  # metres: as far as light comes from in scenes without a lamp
 THING_PX, ROOM_THING_PX = (5.0, 70.0), (10.0, 160.0)  # half the size of a thing, before its proportions
 PLAINNESS, ROOM_PLAINNESS = (0.06, 0.15), (0.2, 0.6)  # share of surfaces without texture, and of those nearly so
 SKY = 0.5  # share of scenes with lights whose background burns out too
@@ -27,8 +29,9 @@ Rng = np.random.Generator
 class Scenes:
     """B scenes of P solids. A solid's local frame has its own axes (rows of `axes`) and its centre as origin.
 
-    Ellipsoids and boxes end at `half` along their axes. Sheets are endless: local z is the sum of `waves`
-    amplitude * sin(kx x + ky y + phase); without waves they are planes.
+    Ellipsoids and boxes end at `half` along their axes, and so do cylinders, whose axis is local z. Sheets are endless:
+    local z is the sum of `waves`, amplitude * sin(kx x + ky y + phase); without waves they are planes. Cards are flat
+    rectangles across local z, there only where the sum of their waves is at least half[2]: fences, leaves, letters.
     """
 
     kind: Tensor  # B P, int32
@@ -40,7 +43,15 @@ class Scenes:
     mapping: Tensor  # B P 3: texels a metre, offset in texels
     tint: Tensor  # B P 3: albedo where the texture is 1
     contrast: Tensor  # B P: 0 is the texture's mean everywhere
-    light: Tensor  # B 4: direction towards it, share of ambient light
+    gloss: Tensor  # B P 2: strength of the highlight, its exponent
+    light: Tensor  # B LIGHT: the lamp's place 3, share of ambient light, the lamp's radius, strength of shadows and of
+    # ambient occlusion 0..1, where up is 3 (nowhere: ambient light comes from everywhere alike)
+
+    @property
+    def extent(self) -> Tensor:  # B P 3
+        """`half`, without the number that cuts out cards."""
+        flat = (self.kind == CARD)[..., None] & (torch.arange(3, device=self.kind.device) == 2)
+        return torch.where(flat, 1.0, self.half)
 
     def one(self, number: int) -> Scenes:
         """A batch of that scene alone."""
@@ -66,7 +77,7 @@ def random_scene(rng: Rng, view: View, textures: int, solids: int, room: bool = 
 
     A `room` is what photos indoors show: larger things, and most surfaces nearly plain.
     """
-    scene = _empty(solids)
+    scene = empty_scene(solids)
     count = 0
     for _ in range(rng.choice([1, 2, 2, 3])):
         _add_sheet(rng, view, scene, count)
@@ -77,7 +88,7 @@ def random_scene(rng: Rng, view: View, textures: int, solids: int, room: bool = 
     scene["texture"][:count] = rng.integers(0, textures, count)
     _paint(rng, view, scene, count, ROOM_PLAINNESS if room else PLAINNESS)
     direction = rng.standard_normal(3) * [1, 1, 0.5] + [0, -1.0, -1.5]
-    scene["light"][:] = [*(direction / np.linalg.norm(direction)), rng.uniform(0.3, 0.9)]
+    scene["light"][:4] = [*(direction / np.linalg.norm(direction) * SUN), rng.uniform(0.3, 0.9)]
     return scene
 
 
@@ -91,7 +102,8 @@ def stack_scenes(scenes: list[dict[str, Array]]) -> Scenes:
     return Scenes(**batch)
 
 
-def _empty(solids: int) -> dict[str, Array]:
+def empty_scene(solids: int) -> dict[str, Array]:
+    """The fields of a scene with room for `solids` solids and none of them there."""
     return {
         "kind": np.zeros(solids),
         "centre": np.zeros((solids, 3)),
@@ -102,7 +114,8 @@ def _empty(solids: int) -> dict[str, Array]:
         "mapping": np.ones((solids, 3)),
         "tint": np.ones((solids, 3)),
         "contrast": np.ones(solids),
-        "light": np.zeros(4),
+        "gloss": np.tile([0.0, 1.0], (solids, 1)),
+        "light": np.zeros(LIGHT),
     }
 
 

@@ -4,44 +4,113 @@ A pixel looks along (x, y, 1), x = (column - centre) / focal_px. A ray leaves th
 and meets the pixel's line at the focus distance 1 / u, so at depth z it is at  l + z ((x, y) - u l).  The parameter of
 a ray is its depth, and infinity needs no care. Blur diameters come out as focal_px A |u - 1/z| pixels, which is the
 thin-lens formula at a constant field of view (magnification (d_f - f) / d_f).
+
+A lamp lights what no solid hides from it, one point of the lamp for each point of the lens, so that shadows are soft;
+ambient light is weaker where a point at some distance before the surface has a solid near it. Sheets cast no shadow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
 from focalsweep.sweep.deconvolution import triton_serves
-from focalsweep_research.synthesis.culling import TILE, largest_blur_px
-from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, Scenes
+from focalsweep_research.synthesis.culling import TILE, largest_blur_px, widest_sample
+from focalsweep_research.synthesis.scenes import BOX, CARD, CYLINDER, ELLIPSOID, EMPTY, SHEET, WAVES, Scenes
 from focalsweep_research.synthesis.textures import LEVELS, SIZE, TEXELS, Atlas
 
 NEWTON_STEPS = 4
 NEAREST = 1e-3  # metres: nothing nearer is hit
 MISS = 1e9
 SETTLED, LARGEST_WAVE = 1e-3, 0.4  # of the depth: Newton's last step, and how far a wave may lie from its plane
+SKY_GAIN = 0.4  # how much more ambient light comes from above than from the side
+BRIGHTEST_LAMP = 4.0  # times its light at the camera
+AMBIENT_REACH = (0.02, 0.3)  # of the depth: how far from a surface ambient light is asked for
+LEAST_STEP = 1e-4  # of the way to the lamp
 FULL_COVER = 2.0  # samples a square pixel of blur: twice as many change pixels by about 0.004 of full light
 
 
 @dataclass(frozen=True, eq=False)
 class Lenses:
-    """The cameras of B stacks with F frames each."""
+    """The cameras of B stacks with F frames each.
 
-    focal_px: Tensor  # B
-    aperture: Tensor  # B, diameter in metres
-    inverse_focus: Tensor  # B F, 1/m
+    Args:
+        focal_px: B.
+        aperture: B, diameter in metres.
+        inverse_focus: B F, 1/m.
+        centre_px: B 2, where the optical axis meets the picture, x and y; by default in the middle.
+        corner_px: B, how far from there curvature and cat-eye are as given; by default half the picture's diagonal.
+        shift_px: B F 2, what a frame is moved by against the others: what registration left.
+        sway: B F 2, metres that the lens moved to the right and down.
+        curvature: B, what is added to the inverse focus at `corner_px`, 1/m; it grows with the square of the radius.
+        cat_eye: B, how far the second rim of the lens is moved at `corner_px`, in radii.
+    """
+
+    focal_px: Tensor
+    aperture: Tensor
+    inverse_focus: Tensor
+    centre_px: Tensor | None = None
+    corner_px: Tensor | None = None
+    shift_px: Tensor | None = None
+    sway: Tensor | None = None
+    curvature: Tensor | None = None
+    cat_eye: Tensor | None = None
 
     def one(self, number: int) -> Lenses:
         """A batch of that camera alone."""
-        here = slice(number, number + 1)
-        return Lenses(self.focal_px[here], self.aperture[here], self.inverse_focus[here])
+        return self._with_each(lambda value: value[number : number + 1])
 
     def to(self, device: torch.device) -> Lenses:
-        return Lenses(self.focal_px.to(device), self.aperture.to(device), self.inverse_focus.to(device))
+        return self._with_each(lambda value: value.to(device, non_blocking=True))
+
+    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Lenses:
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Lenses(**{name: value if value is None else change(value) for name, value in given.items()})
+
+    def axis_px(self, size: tuple[int, int]) -> Tensor:  # B 2
+        if self.centre_px is not None:
+            return self.centre_px
+        return self.focal_px.new_tensor([size[1] / 2, size[0] / 2]).expand(len(self.focal_px), 2)
+
+    def table(self, size: tuple[int, int]) -> Tensor:  # B F LENS
+        """A row for each frame: focal_px, radius, inverse focus, centre 2, shift 2, sway 2, curvature, cat-eye.
+
+        The last two are those of one pixel from the optical axis, the curvature's square already taken.
+        """
+        batch, frames = self.inverse_focus.shape
+        corner = self.corner_px
+        if corner is None:
+            corner = torch.full_like(self.focal_px, math.hypot(*size) / 2)
+        zero = torch.zeros_like(self.focal_px)
+        none = torch.zeros_like(self.inverse_focus)[..., None].expand(batch, frames, 2)
+        curvature, cat_eye = (zero if value is None else value for value in (self.curvature, self.cat_eye))
+        of_stack = torch.stack([self.focal_px, self.aperture / 2], -1)
+        axis, last = self.axis_px(size), torch.stack([curvature / corner.square(), cat_eye / corner], -1)
+        columns = [
+            of_stack[:, None].expand(batch, frames, 2), self.inverse_focus[..., None],
+            axis[:, None].expand(batch, frames, 2), none if self.shift_px is None else self.shift_px,
+            none if self.sway is None else self.sway, last[:, None].expand(batch, frames, 2),
+        ]  # fmt: skip
+        return torch.cat(columns, -1).contiguous()
+
+    def spare_px(self, widest: Tensor) -> Tensor:  # B F
+        """What culling must add to the blur: frames that moved, focus that is another in the corners."""
+        spare = torch.zeros_like(self.inverse_focus)
+        if self.shift_px is not None:
+            spare = spare + self.shift_px.norm(dim=-1)
+        if self.sway is not None:
+            spare = spare + SWAY_PX * (self.sway != 0).any(-1)
+        if self.curvature is not None:
+            spare = spare + (self.curvature.abs() * self.focal_px * self.aperture / 2 * widest)[:, None]
+        return spare
+
+
+LENS = 11
+SWAY_PX = 4.0  # more than parallax of a moved lens ever is here
 
 
 def disk_samples(count: int) -> Tensor:
@@ -51,6 +120,17 @@ def disk_samples(count: int) -> Tensor:
     # The plastic number's sequence fills the square evenly, and is not in step with the spiral.
     jitter = [(0.5 + k * step) % 1 - 0.5 for step in (0.7548776662466927, 0.5698402909980532)]
     return torch.stack([radius * torch.cos(angle), radius * torch.sin(angle), *jitter], 1).float()
+
+
+def lamp_samples(count: int) -> Tensor:
+    """count x 4: points of the unit ball, and 0..1 for the reach of ambient light, out of step with `disk_samples`."""
+    k = torch.arange(count, dtype=torch.float64)
+    # The sequence of the plastic number's cousin in four dimensions.
+    z, turn, radius, reach = ((0.5 + k * 0.8566748838545029**power) % 1 for power in (1, 2, 3, 4))
+    z, turn, radius = 2 * z - 1, 2 * math.pi * turn, radius ** (1 / 3)
+    flat = torch.sqrt(1 - z * z)
+    points = [radius * flat * torch.cos(turn), radius * flat * torch.sin(turn), radius * z]
+    return torch.stack([*points, reach], 1).float()
 
 
 def render(
@@ -72,63 +152,84 @@ def render(
 
         return tracer_kernel.render(scenes, lenses, atlas, sets, choice, size)
     pixels = choice.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : size[0], : size[1]]
+    widest = float(widest_sample(torch.cat(sets)))
     stacks = [
-        _render_one(scenes.one(number), lenses.one(number), atlas, sets, chosen) for number, chosen in enumerate(pixels)
+        _render_one(scenes.one(number), lenses.one(number), atlas, sets, chosen, widest)
+        for number, chosen in enumerate(pixels)
     ]
     return torch.stack(stacks).movedim(-1, 2)
 
 
-def _render_one(scene: Scenes, lens: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor) -> Tensor:  # F H W 3
+def _render_one(
+    scene: Scenes, lens: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor, widest: float
+) -> Tensor:  # F H W 3
     """A stack, whose pixels (`choice`, F H W) each take the set of that number."""
     _, height, width = choice.shape
     picture = torch.zeros((*choice.shape, 3), device=sets[0].device)
     for number, samples in enumerate(sets):
         chosen = choice == number
         total = torch.zeros((int(chosen.sum()), 3), device=picture.device)
-        for lens_x, lens_y, offset_x, offset_y in samples.tolist() if len(total) else []:
-            origin, directions = _rays(lens, (lens_x, lens_y), (offset_x, offset_y), (height, width))
-            rays = directions[0][chosen][None, :, None, None]  # the functions below have the axes B F H W
-            total += _radiance(scene, atlas, lens, origin, rays, *_nearest(scene, origin, rays))[0, :, :, 0, 0]
-        picture[chosen] = total / len(samples)
+        seen = torch.zeros_like(total[:, :1])
+        lamps = lamp_samples(len(samples)).tolist()
+        for sample, lamp in zip(samples.tolist(), lamps, strict=True) if len(total) else ():
+            origin, directions, open_ = _rays(lens, sample, (height, width), widest)
+            # the functions below have the axes B F H W
+            rays, start = (v.expand(*choice.shape, 3)[chosen][None, :, None, None] for v in (directions[0], origin[0]))
+            light = _radiance(scene, atlas, lens, start, rays, *_nearest(scene, start, rays), lamp)[0, :, :, 0, 0]
+            weight = open_[0][chosen][:, None]
+            total, seen = total + weight * light, seen + weight
+        picture[chosen] = total / seen.clamp_min(1)
     return picture
 
 
 def _choose_set(scenes: Scenes, lenses: Lenses, size: tuple[int, int], counts: list[int]) -> Tensor:
     """The number of the set that each tile takes, B F rows columns, int32."""
-    seen = depth(scenes, lenses.focal_px, size)
+    seen = depth(scenes, lenses.focal_px, size, lenses.axis_px(size))
     blur_px = largest_blur_px(seen, lenses.focal_px * lenses.aperture, lenses.inverse_focus)
     wanted = FULL_COVER * math.pi / 4 * blur_px.square()
     few = torch.tensor(counts[:-1], dtype=torch.float32, device=wanted.device)
     return torch.searchsorted(few, wanted.contiguous()).to(torch.int32)
 
 
-def depth(scenes: Scenes, focal_px: Tensor, size: tuple[int, int]) -> Tensor:  # B H W
-    """Depth along the optical axis at the pixel centres, through a pinhole (focal_px: B); infinity where nothing is."""
+def depth(
+    scenes: Scenes,
+    focal_px: Tensor,  # B
+    size: tuple[int, int],
+    centre_px: Tensor | None = None,  # B 2
+) -> Tensor:  # B H W
+    """Depth along the optical axis at the pixel centres, through a pinhole; infinity where nothing is."""
+    zero = torch.zeros_like(focal_px)
+    pinhole = Lenses(focal_px, zero, zero[:, None], centre_px)
     if triton_serves(focal_px):
         from focalsweep_research.synthesis import tracer_kernel
 
-        return tracer_kernel.depth(scenes, focal_px, size)
-    pinhole = Lenses(focal_px, torch.zeros_like(focal_px), torch.zeros_like(focal_px)[:, None])
-    origin, direction = _rays(pinhole, (0.0, 0.0), (0.0, 0.0), size)
+        return tracer_kernel.depth(scenes, pinhole, size)
+    origin, direction, _ = _rays(pinhole, [0.0, 0.0, 0.0, 0.0], size, 1.0)
     nearest, _ = _nearest(scenes, origin, direction)
     return torch.where(nearest < MISS, nearest, torch.inf)[:, 0]
 
 
 def _rays(
-    lenses: Lenses, lens: tuple[float, float], offset: tuple[float, float], size: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
-    """Origins and directions, B F H W 3 each (the origin is the same for all pixels: B F 1 1 3)."""
+    lenses: Lenses, sample: Sequence[float], size: tuple[int, int], widest: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Origins and directions, B F H W 3 each, and 1 where the lens lets the ray through: B F H W.
+
+    `sample` is a point of the lens and an offset in the pixel.
+    """
     height, width = size
-    device = lenses.focal_px.device
-    focal_px = lenses.focal_px[:, None, None, None]
-    x = (torch.arange(width, device=device) + 0.5 + offset[0] - width / 2) / focal_px
-    y = (torch.arange(height, device=device)[:, None] + 0.5 + offset[1] - height / 2) / focal_px
-    lens_x, lens_y = (value * lenses.aperture[:, None, None, None] / 2 for value in lens)
-    u = lenses.inverse_focus[:, :, None, None]
-    shape = (*lenses.inverse_focus.shape, height, width)
-    x, y = (x - u * lens_x).expand(shape), (y - u * lens_y).expand(shape)
-    origin = torch.stack([lens_x, lens_y, torch.zeros_like(lens_x)], -1)
-    return origin, torch.stack([x, y, torch.ones_like(x)], -1)
+    row = lenses.table(size)[..., None, None, :]
+    focal, radius, u, axis_x, axis_y, shift_x, shift_y, sway_x, sway_y, curvature, cat_eye = row.unbind(-1)
+    x = torch.arange(width, device=row.device) + 0.5 - axis_x
+    y = torch.arange(height, device=row.device)[:, None] + 0.5 - axis_y
+    u = u + curvature * (x * x + y * y)
+    lens_x, lens_y = sample[0] - widest * cat_eye * x, sample[1] - widest * cat_eye * y
+    closed = (cat_eye != 0) & (lens_x * lens_x + lens_y * lens_y > widest * widest)
+    lens_x, lens_y = sample[0] * radius, sample[1] * radius
+    x = (x + sample[2] - shift_x) / focal - u * lens_x
+    y = (y + sample[3] - shift_y) / focal - u * lens_y
+    x, y, closed = torch.broadcast_tensors(x, y, closed)  # type: ignore[no-untyped-call]
+    origin = torch.stack([lens_x + sway_x, lens_y + sway_y, torch.zeros_like(sway_x)], -1).expand(*x.shape, 3)
+    return origin, torch.stack([x, y, torch.ones_like(x)], -1), (~closed).to(x)
 
 
 def _nearest(scenes: Scenes, origin: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,18 +241,25 @@ def _nearest(scenes: Scenes, origin: Tensor, direction: Tensor) -> tuple[Tensor,
         if not any(kinds):
             continue
         o, d = _local(scenes, i, origin - scenes.centre[:, i, None, None, None]), _local(scenes, i, direction)
-        kind = scenes.kind[:, i, None, None, None]
-        half = scenes.half[:, i, None, None, None]
-        z = torch.full((), MISS, device=best.device)
-        if ELLIPSOID in kinds:
-            z = torch.where(kind == ELLIPSOID, _hit_ellipsoid(o / half, d / half), z)
-        if BOX in kinds:
-            z = torch.where(kind == BOX, _hit_box(o / half, d / half), z)
+        z = _enter(scenes, i, o, d)
         if SHEET in kinds:
-            z = torch.where(kind == SHEET, _hit_sheet(scenes.waves[:, i], o, d), z)
+            z = torch.where(scenes.kind[:, i, None, None, None] == SHEET, _hit_sheet(scenes.waves[:, i], o, d), z)
         closer = (z > NEAREST) & (z < best)
         best, owner = torch.where(closer, z, best), torch.where(closer, i, owner)
     return best, owner
+
+
+def _enter(scenes: Scenes, i: int, o: Tensor, d: Tensor) -> Tensor:
+    """Where the rays o + t d, in solid i's own frame, enter it; MISS where they pass it by. Sheets aside."""
+    kinds, kind = scenes.kind[:, i].tolist(), scenes.kind[:, i, None, None, None]
+    half = scenes.extent[:, i, None, None, None]
+    t = torch.full((), MISS, device=d.device)
+    for one, hit in ((ELLIPSOID, _hit_ellipsoid), (BOX, _hit_box), (CYLINDER, _hit_cylinder)):
+        if one in kinds:
+            t = torch.where(kind == one, hit(o / half, d / half), t)
+    if CARD in kinds:
+        t = torch.where(kind == CARD, _hit_card(scenes.waves[:, i], scenes.half[:, i, None, None, None], o, d), t)
+    return t
 
 
 def _local(scenes: Scenes, i: int, vectors: Tensor) -> Tensor:
@@ -171,6 +279,27 @@ def _hit_box(q: Tensor, r: Tensor) -> Tensor:
     one, two = (-1 - q) / r, (1 - q) / r
     enter, leave = torch.minimum(one, two).amax(-1), torch.maximum(one, two).amin(-1)
     return torch.where(leave > enter, enter, MISS)
+
+
+def _hit_cylinder(q: Tensor, r: Tensor) -> Tensor:
+    """Of radius 1, from -1 to 1 along the third axis."""
+    q, r = torch.broadcast_tensors(q, r)  # type: ignore[no-untyped-call]
+    a = (r[..., 0].square() + r[..., 1].square()).clamp_min(1e-20)
+    b = q[..., 0] * r[..., 0] + q[..., 1] * r[..., 1]
+    inside = a - (q[..., 0] * r[..., 1] - q[..., 1] * r[..., 0]).square()
+    root = inside.clamp_min(0).sqrt()
+    along = torch.where(r[..., 2].abs() < 1e-12, 1e-12, r[..., 2])
+    one, two = (-1 - q[..., 2]) / along, (1 - q[..., 2]) / along
+    enter = torch.maximum((-b - root) / a, torch.minimum(one, two))
+    leave = torch.minimum((-b + root) / a, torch.maximum(one, two))
+    return torch.where((inside > 0) & (leave > enter), enter, MISS)
+
+
+def _hit_card(waves: Tensor, half: Tensor, o: Tensor, d: Tensor) -> Tensor:
+    t = -o[..., 2] / torch.where(d[..., 2].abs() < 1e-9, 1e-9, d[..., 2])
+    x, y = o[..., 0] + t * d[..., 0], o[..., 1] + t * d[..., 1]
+    there = (x.abs() <= half[..., 0]) & (y.abs() <= half[..., 1]) & (wave_height(waves, x, y)[0] >= half[..., 2])
+    return torch.where(there, t, MISS)
 
 
 def _hit_sheet(waves: Tensor, o: Tensor, d: Tensor) -> Tensor:
@@ -204,29 +333,41 @@ def wave_height(waves: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Te
 
 
 def _radiance(
-    scenes: Scenes, atlas: Atlas, lenses: Lenses, origin: Tensor, direction: Tensor, z: Tensor, owner: Tensor
+    scenes: Scenes,
+    atlas: Atlas,
+    lenses: Lenses,
+    origin: Tensor,
+    direction: Tensor,
+    z: Tensor,
+    owner: Tensor,
+    lamp: Sequence[float],
 ) -> Tensor:  # B F 3 H W
-    """Light from where the rays end: albedo from the texture, Lambert's law with some ambient light, black sky."""
+    """Light from where the rays end: albedo from the texture, Lambert's law, ambient light, a highlight; black sky."""
 
     def of_owner(values: Tensor) -> Tensor:  # B P ... to B F H W ...
         batch = torch.arange(len(values), device=values.device)[:, None, None, None]
         return values[batch, owner]
 
-    axes, half, kind = of_owner(scenes.axes), of_owner(scenes.half), of_owner(scenes.kind)
+    axes, half, kind = of_owner(scenes.axes), of_owner(scenes.extent), of_owner(scenes.kind)
     hit = torch.where(z < MISS, z, 1.0)
-    world = origin + hit[..., None] * direction - of_owner(scenes.centre)
-    p = (axes * world[..., None, :]).sum(-1)
+    place = origin + hit[..., None] * direction
+    p = (axes * (place - of_owner(scenes.centre))[..., None, :]).sum(-1)
     q = p / half
     waves = of_owner(scenes.waves)
     argument = waves[..., 1] * p[..., None, 0] + waves[..., 2] * p[..., None, 1] + waves[..., 3]
     slopes = [(waves[..., 0] * waves[..., 1 + j] * torch.cos(argument)).sum(-1) for j in (0, 1)]
     face = q.abs() >= q.abs().amax(-1, keepdim=True)
     normal = torch.where((kind == ELLIPSOID)[..., None], q / half, torch.where(face, q.sign(), 0.0))
+    third = torch.arange(3, device=p.device) == 2
+    capped = (q[..., 2].abs() >= torch.hypot(q[..., 0], q[..., 1]))[..., None]
+    round_ = torch.where(capped, torch.where(third, q.sign(), 0.0), torch.where(third, 0.0, q / half))
+    normal = torch.where((kind == CYLINDER)[..., None], round_, normal)
     sheet = torch.stack([-slopes[0], -slopes[1], torch.ones_like(slopes[0])], -1)
     normal = torch.where((kind == SHEET)[..., None], sheet, normal)
+    normal = torch.where((kind == CARD)[..., None], third.to(p).expand_as(p), normal)
     normal = normal / normal.norm(dim=-1, keepdim=True).clamp_min(1e-20)
     # Texture coordinates: the two local axes that the surface faces least.
-    faced = torch.where((kind == SHEET), 2, normal.abs().argmax(-1))
+    faced = torch.where((kind == SHEET) | (kind == CARD), 2, normal.abs().argmax(-1))
     u = torch.where(faced == 0, p[..., 1], p[..., 0])
     v = torch.where(faced == 2, p[..., 1], p[..., 2])
     mapping = of_owner(scenes.mapping)
@@ -240,10 +381,63 @@ def _radiance(
     towards = (world_normal * direction).sum(-1, keepdim=True)
     world_normal = torch.where(towards > 0, -world_normal, world_normal)
     light = scenes.light[:, None, None, None]
-    lit = (world_normal * light[..., :3]).sum(-1).clamp_min(0)
-    shade = light[..., 3] + (1 - light[..., 3]) * lit
-    radiance = torch.where((z < MISS)[..., None], albedo * shade[..., None], 0.0)
+    lamp_place = light[..., :3] + light[..., 4:5] * light.new_tensor(lamp[:3])
+    way = lamp_place - place
+    distance = way.norm(dim=-1, keepdim=True)
+    to_lamp = way / distance
+    fall = (light[..., :3].norm(dim=-1) / distance[..., 0]).square().clamp_max(BRIGHTEST_LAMP)
+    near, far = AMBIENT_REACH
+    reach = hit * near * (far / near) ** lamp[3]
+    shadow, crowded = _hidden(scenes, owner, place, way, world_normal, reach)
+    open_ = 1 - light[..., 6] * crowded
+    lit = (world_normal * to_lamp).sum(-1).clamp_min(0) * fall * (1 - light[..., 5] * shadow)
+    above = 1 + SKY_GAIN * (world_normal * light[..., 7:10]).sum(-1)
+    shade = light[..., 3] * above * open_ + (1 - light[..., 3]) * lit
+    between = to_lamp - direction / direction.norm(dim=-1, keepdim=True)
+    between = between / between.norm(dim=-1, keepdim=True).clamp_min(1e-6)
+    gloss = of_owner(scenes.gloss)
+    shine = (world_normal * between).sum(-1).clamp_min(1e-6) ** gloss[..., 1] * gloss[..., 0] * (lit > 0) * fall
+    shine = shine * (1 - light[..., 3]) * (1 - light[..., 5] * shadow)
+    radiance = torch.where((z < MISS)[..., None], albedo * shade[..., None] + shine[..., None], 0.0)
     return radiance.movedim(-1, 2)
+
+
+def _hidden(
+    scenes: Scenes, owner: Tensor, place: Tensor, way: Tensor, normal: Tensor, reach: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Whether another solid lies on the way from a place to the lamp, and how much one crowds it, 0..1 each.
+
+    A surface is crowded by what is nearer than `reach` to a point at that distance before it.
+    """
+    shadow, nearest = torch.zeros_like(reach), reach
+    if not bool((scenes.light[:, 5:7] > 0).any()):
+        return shadow, shadow
+    before = place + reach[..., None] * normal
+    for i, kinds in enumerate(scenes.kind.T.tolist()):
+        if not any(kinds):
+            continue
+        kind, centre = (values[:, i, None, None, None] for values in (scenes.kind, scenes.centre))
+        other = (owner != i) & (kind != EMPTY)
+        t = _enter(scenes, i, _local(scenes, i, place - centre), _local(scenes, i, way))
+        shadow = torch.where(other & (t > LEAST_STEP) & (t < 1), 1.0, shadow)
+        gap = _gap(kind, scenes.extent[:, i, None, None, None], _local(scenes, i, before - centre))
+        nearest = torch.where(other, torch.minimum(nearest, gap), nearest)
+    return shadow, (1 - nearest / reach).clamp(0, 1)
+
+
+def _gap(kind: Tensor, half: Tensor, p: Tensor) -> Tensor:
+    """About how far places in a solid's own frame are from it, less than 0 inside; a sheet's waves do not count."""
+    flat = torch.where((kind == CARD)[..., None] & (torch.arange(3, device=p.device) == 2), 0.0, half)
+    beyond = p.abs() - flat
+    box = beyond.clamp_min(0).norm(dim=-1) + beyond.amax(-1).clamp_max(0)
+    share = (p / half).norm(dim=-1)
+    ball = share * (share - 1) / (p / half.square()).norm(dim=-1).clamp_min(1e-12)
+    share = (p / half)[..., :2].norm(dim=-1)
+    side = share * (share - 1) / (p / half.square())[..., :2].norm(dim=-1).clamp_min(1e-12)
+    both = torch.stack([side, beyond[..., 2]], -1)
+    can = both.clamp_min(0).norm(dim=-1) + both.amax(-1).clamp_max(0)
+    gap = torch.where(kind == ELLIPSOID, ball, torch.where(kind == CYLINDER, can, box))
+    return torch.where(kind == SHEET, p[..., 2].abs(), gap)
 
 
 def fetch(atlas: Atlas, texture: Tensor, u: Tensor, v: Tensor, texels_a_px: Tensor) -> Tensor:

@@ -11,31 +11,46 @@ from torch import Tensor
 
 from focalsweep_research.synthesis import tracer
 from focalsweep_research.synthesis.culling import TILE, solids_in_reach, tile_count, widest_sample
-from focalsweep_research.synthesis.scenes import EMPTY, Scenes
+from focalsweep_research.synthesis.scenes import EMPTY, LIGHT, Scenes
 from focalsweep_research.synthesis.textures import Atlas
-from focalsweep_research.synthesis.tracer import Lenses
+from focalsweep_research.synthesis.tracer import LENS, Lenses, lamp_samples
 
 BLOCK = 128
 SETTLED = tl.constexpr(tracer.SETTLED)
 LARGEST_WAVE = tl.constexpr(tracer.LARGEST_WAVE)
-FIELDS = 39
-"""Numbers a solid: kind, centre 3, axes 9, half 3, waves 12, texture, mapping 3, tint 3, contrast, texture's mean 3."""
+SKY_GAIN = tl.constexpr(tracer.SKY_GAIN)
+BRIGHTEST_LAMP = tl.constexpr(tracer.BRIGHTEST_LAMP)
+NEAREST_REACH = tl.constexpr(tracer.AMBIENT_REACH[0])
+LONGEST_REACH = tl.constexpr(tracer.AMBIENT_REACH[1] / tracer.AMBIENT_REACH[0])
+LEAST_STEP = tl.constexpr(tracer.LEAST_STEP)
+FIELDS = 42
+"""Numbers a solid: kind, centre 3, axes 9, half 3, waves 12, texture, mapping 3, tint 3, contrast, texture's mean 3,
+what cuts out a card, gloss 2."""
 
 
 @triton.jit
-def _hit(solid, ox, oy, dx, dy):
-    """Depth of the ray's first hit with one solid (z of the direction is 1, z of the origin 0), 1e9 for a miss."""
-    kind = tl.load(solid)
-    rx = ox - tl.load(solid + 1)
-    ry = oy - tl.load(solid + 2)
-    rz = -tl.load(solid + 3)
+def _turned(solid, x, y, z):
+    """A vector in the solid's own frame."""
     a0, a1, a2 = tl.load(solid + 4), tl.load(solid + 5), tl.load(solid + 6)
     b0, b1, b2 = tl.load(solid + 7), tl.load(solid + 8), tl.load(solid + 9)
     c0, c1, c2 = tl.load(solid + 10), tl.load(solid + 11), tl.load(solid + 12)
-    px, py, pz = a0 * rx + a1 * ry + a2 * rz, b0 * rx + b1 * ry + b2 * rz, c0 * rx + c1 * ry + c2 * rz
-    vx, vy, vz = a0 * dx + a1 * dy + a2, b0 * dx + b1 * dy + b2, c0 * dx + c1 * dy + c2
-    z = tl.zeros_like(dx) + 1e9
-    if kind < 2.5:
+    return a0 * x + a1 * y + a2 * z, b0 * x + b1 * y + b2 * z, c0 * x + c1 * y + c2 * z
+
+
+@triton.jit
+def _wave_height(solid, x, y):
+    height = tl.zeros_like(x)
+    for k in tl.static_range(3):
+        argument = tl.load(solid + 17 + 4 * k) * x + tl.load(solid + 18 + 4 * k) * y + tl.load(solid + 19 + 4 * k)
+        height += tl.load(solid + 16 + 4 * k) * tl.sin(argument)
+    return height
+
+
+@triton.jit
+def _enter(solid, kind, px, py, pz, vx, vy, vz):
+    """Where rays in the solid's own frame enter it, 1e9 for a miss; sheets aside."""
+    t = tl.zeros_like(vx) + 1e9
+    if kind < 4.5:
         ix, iy, iz = 1 / tl.load(solid + 13), 1 / tl.load(solid + 14), 1 / tl.load(solid + 15)
         px, py, pz, vx, vy, vz = px * ix, py * iy, pz * iz, vx * ix, vy * iy, vz * iz
         if kind < 1.5:
@@ -43,8 +58,8 @@ def _hit(solid, ox, oy, dx, dy):
             b = px * vx + py * vy + pz * vz
             cx, cy, cz = py * vz - pz * vy, pz * vx - px * vz, px * vy - py * vx
             inside = a - cx * cx - cy * cy - cz * cz
-            z = tl.where(inside > 0, (-b - tl.sqrt(tl.maximum(inside, 0.0))) / a, 1e9)
-        else:
+            t = tl.where(inside > 0, (-b - tl.sqrt(tl.maximum(inside, 0.0))) / a, 1e9)
+        elif kind < 2.5:
             vx = tl.where(tl.abs(vx) < 1e-12, 1e-12, vx)
             vy = tl.where(tl.abs(vy) < 1e-12, 1e-12, vy)
             vz = tl.where(tl.abs(vz) < 1e-12, 1e-12, vz)
@@ -52,7 +67,35 @@ def _hit(solid, ox, oy, dx, dy):
             z1, z2 = (-1 - pz) / vz, (1 - pz) / vz
             enter = tl.maximum(tl.maximum(tl.minimum(x1, x2), tl.minimum(y1, y2)), tl.minimum(z1, z2))
             leave = tl.minimum(tl.minimum(tl.maximum(x1, x2), tl.maximum(y1, y2)), tl.maximum(z1, z2))
-            z = tl.where(leave > enter, enter, 1e9)
+            t = tl.where(leave > enter, enter, 1e9)
+        else:
+            a = tl.maximum(vx * vx + vy * vy, 1e-20)
+            b = px * vx + py * vy
+            cross = px * vy - py * vx
+            inside = a - cross * cross
+            root = tl.sqrt(tl.maximum(inside, 0.0))
+            vz = tl.where(tl.abs(vz) < 1e-12, 1e-12, vz)
+            z1, z2 = (-1 - pz) / vz, (1 - pz) / vz
+            enter = tl.maximum((-b - root) / a, tl.minimum(z1, z2))
+            leave = tl.minimum((-b + root) / a, tl.maximum(z1, z2))
+            t = tl.where((inside > 0) & (leave > enter), enter, 1e9)
+    else:
+        t = -pz / tl.where(tl.abs(vz) < 1e-9, 1e-9, vz)
+        x, y = px + t * vx, py + t * vy
+        there = (tl.abs(x) <= tl.load(solid + 13)) & (tl.abs(y) <= tl.load(solid + 14))
+        t = tl.where(there & (_wave_height(solid, x, y) >= tl.load(solid + 39)), t, 1e9)
+    return t
+
+
+@triton.jit
+def _hit(solid, ox, oy, dx, dy):
+    """Depth of the ray's first hit with one solid (z of the direction is 1, z of the origin 0), 1e9 for a miss."""
+    kind = tl.load(solid)
+    px, py, pz = _turned(solid, ox - tl.load(solid + 1), oy - tl.load(solid + 2), -tl.load(solid + 3))
+    vx, vy, vz = _turned(solid, dx, dy, 1.0)
+    z = tl.zeros_like(dx) + 1e9
+    if (kind < 2.5) | (kind > 3.5):
+        z = _enter(solid, kind, px, py, pz, vx, vy, vz)
     else:
         flat = tl.where(tl.abs(vz) < 1e-9, 1e-9, vz)
         z = -pz / flat
@@ -75,6 +118,32 @@ def _hit(solid, ox, oy, dx, dy):
             settled = (tl.abs(step) <= SETTLED * z) & (tl.abs(z - plane) <= LARGEST_WAVE * plane)
             z = tl.where(settled, z, plane)
     return z
+
+
+@triton.jit
+def _gap(solid, kind, x, y, z):
+    """About how far places in the solid's own frame are from it; a sheet's waves do not count."""
+    hx, hy, hz = tl.load(solid + 13), tl.load(solid + 14), tl.load(solid + 15)
+    gap = tl.abs(z)
+    if kind < 1.5:
+        share = tl.sqrt((x / hx) * (x / hx) + (y / hy) * (y / hy) + (z / hz) * (z / hz))
+        sx, sy, sz = x / (hx * hx), y / (hy * hy), z / (hz * hz)
+        gap = share * (share - 1) / tl.maximum(tl.sqrt(sx * sx + sy * sy + sz * sz), 1e-12)
+    elif kind > 4.5:
+        bx, by = tl.maximum(tl.abs(x) - hx, 0.0), tl.maximum(tl.abs(y) - hy, 0.0)
+        gap = tl.sqrt(bx * bx + by * by + z * z)
+    elif kind < 2.5:
+        bx, by, bz = tl.abs(x) - hx, tl.abs(y) - hy, tl.abs(z) - hz
+        ux, uy, uz = tl.maximum(bx, 0.0), tl.maximum(by, 0.0), tl.maximum(bz, 0.0)
+        gap = tl.sqrt(ux * ux + uy * uy + uz * uz) + tl.minimum(tl.maximum(tl.maximum(bx, by), bz), 0.0)
+    elif kind > 3.5:
+        share = tl.sqrt((x / hx) * (x / hx) + (y / hy) * (y / hy))
+        sx, sy = x / (hx * hx), y / (hy * hy)
+        side = share * (share - 1) / tl.maximum(tl.sqrt(sx * sx + sy * sy), 1e-12)
+        bz = tl.abs(z) - hz
+        ux, uz = tl.maximum(side, 0.0), tl.maximum(bz, 0.0)
+        gap = tl.sqrt(ux * ux + uz * uz) + tl.minimum(tl.maximum(side, bz), 0.0)
+    return gap
 
 
 @triton.jit
@@ -116,9 +185,9 @@ def _dominant(nx, ny, nz):
 
 @triton.jit
 def _render_kernel(
-    scenes, lights, words, focal_px, aperture, inverse_focus, in_reach, choice, sets, samples, out,
+    scenes, lights, words, lenses, in_reach, choice, sets, samples, lamps, widest, out,
     solids, frames, height, width, tile_columns,
-    FIELDS: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
+    FIELDS: tl.constexpr, LENS: tl.constexpr, LIGHT: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     BLOCK: tl.constexpr = ROWS * COLUMNS
@@ -129,32 +198,45 @@ def _render_kernel(
     y = tile // tile_columns * ROWS + lane // COLUMNS
     x = tile % tile_columns * COLUMNS + lane % COLUMNS
     inside = (y < height) & (x < width)
-    column = x.to(tl.float32) + 0.5 - width / 2
-    row = y.to(tl.float32) + 0.5 - height / 2
+    lens = lenses + frame * LENS
+    focal, radius, focus = tl.load(lens), tl.load(lens + 1), tl.load(lens + 2)
+    column = x.to(tl.float32) + 0.5 - tl.load(lens + 3)
+    row = y.to(tl.float32) + 0.5 - tl.load(lens + 4)
+    shift_x, shift_y = tl.load(lens + 5), tl.load(lens + 6)
+    sway_x, sway_y = tl.load(lens + 7), tl.load(lens + 8)
+    u = focus + tl.load(lens + 9) * (column * column + row * row)
+    cat_eye, rim = tl.load(lens + 10), tl.load(widest)
     near = tl.load(in_reach + frame * tl.num_programs(1) + tile)
     chosen = tl.load(choice + frame * tl.num_programs(1) + tile)
     first, last = tl.load(sets + chosen), tl.load(sets + chosen + 1)
-    focal = tl.load(focal_px + stack)
-    radius = tl.load(aperture + stack) / 2
-    u = tl.load(inverse_focus + frame)
     scene = scenes + stack * solids * FIELDS
-    light_x, light_y = tl.load(lights + stack * 4), tl.load(lights + stack * 4 + 1)
-    light_z, ambient = tl.load(lights + stack * 4 + 2), tl.load(lights + stack * 4 + 3)
+    light = lights + stack * LIGHT
+    lamp_x, lamp_y, lamp_z = tl.load(light), tl.load(light + 1), tl.load(light + 2)
+    ambient, lamp_radius = tl.load(light + 3), tl.load(light + 4)
+    shadows, crowding = tl.load(light + 5), tl.load(light + 6)
+    up_x, up_y, up_z = tl.load(light + 7), tl.load(light + 8), tl.load(light + 9)
+    lamp_away = lamp_x * lamp_x + lamp_y * lamp_y + lamp_z * lamp_z
     red = tl.zeros([BLOCK], tl.float32)
     green = tl.zeros([BLOCK], tl.float32)
     blue = tl.zeros([BLOCK], tl.float32)
+    count = tl.zeros([BLOCK], tl.float32)
     for s in range(first, last):
-        ox = tl.load(samples + 4 * s) * radius
-        oy = tl.load(samples + 4 * s + 1) * radius
-        dx = (column + tl.load(samples + 4 * s + 2)) / focal - u * ox
-        dy = (row + tl.load(samples + 4 * s + 3)) / focal - u * oy
+        lens_x, lens_y = tl.load(samples + 4 * s), tl.load(samples + 4 * s + 1)
+        off_x, off_y = lens_x - rim * cat_eye * column, lens_y - rim * cat_eye * row
+        weight = tl.where((cat_eye != 0) & (off_x * off_x + off_y * off_y > rim * rim), 0.0, 1.0)
+        count += weight
+        ox, oy = lens_x * radius, lens_y * radius
+        dx = (column + tl.load(samples + 4 * s + 2) - shift_x) / focal - u * ox
+        dy = (row + tl.load(samples + 4 * s + 3) - shift_y) / focal - u * oy
+        ox, oy = ox + sway_x, oy + sway_y
         z, owner = _nearest(scene, solids, near, ox, oy, dx, dy, FIELDS)
         hit = z < 1e8
         z = tl.where(hit, z, 1.0)
         solid = scene + owner * FIELDS
         kind = tl.load(solid)
-        wx = ox + z * dx - tl.load(solid + 1)
-        wy = oy + z * dy - tl.load(solid + 2)
+        at_x, at_y = ox + z * dx, oy + z * dy
+        wx = at_x - tl.load(solid + 1)
+        wy = at_y - tl.load(solid + 2)
         wz = z - tl.load(solid + 3)
         a0, a1, a2 = tl.load(solid + 4), tl.load(solid + 5), tl.load(solid + 6)
         b0, b1, b2 = tl.load(solid + 7), tl.load(solid + 8), tl.load(solid + 9)
@@ -171,12 +253,18 @@ def _render_kernel(
             slope_x += slope * kx
             slope_y += slope * ky
         face = _dominant(qx, qy, qz)
-        nx = tl.where(kind > 2.5, -slope_x, tl.where(kind < 1.5, qx / hx, tl.where(face == 0, qx, 0.0)))
-        ny = tl.where(kind > 2.5, -slope_y, tl.where(kind < 1.5, qy / hy, tl.where(face == 1, qy, 0.0)))
-        nz = tl.where(kind > 2.5, 1.0, tl.where(kind < 1.5, qz / hz, tl.where(face == 2, qz, 0.0)))
+        ball, box, can, card = kind < 1.5, kind < 2.5, kind > 3.5, kind > 4.5
+        cap = tl.abs(qz) >= tl.sqrt(qx * qx + qy * qy)
+        nx = tl.where(ball, qx / hx, tl.where(box, tl.where(face == 0, qx, 0.0), -slope_x))
+        ny = tl.where(ball, qy / hy, tl.where(box, tl.where(face == 1, qy, 0.0), -slope_y))
+        nz = tl.where(ball, qz / hz, tl.where(box, tl.where(face == 2, qz, 0.0), 1.0))
+        nx = tl.where(card | (can & cap), 0.0, tl.where(can, qx / hx, nx))
+        ny = tl.where(card | (can & cap), 0.0, tl.where(can, qy / hy, ny))
+        nz = tl.where(card, 1.0, tl.where(can, tl.where(cap, qz, 0.0), nz))
         length = tl.sqrt(nx * nx + ny * ny + nz * nz) + 1e-20
         nx, ny, nz = nx / length, ny / length, nz / length
-        faced = tl.where(kind > 2.5, 2, _dominant(nx, ny, nz))
+        flat = card | ((kind > 2.5) & (kind < 3.5))
+        faced = tl.where(flat, 2, _dominant(nx, ny, nz))
         scale = tl.load(solid + 29)
         tu = tl.where(faced == 0, py, px) * scale + tl.load(solid + 30)
         tv = tl.where(faced == 2, py, pz) * scale + tl.load(solid + 31)
@@ -207,12 +295,48 @@ def _render_kernel(
         gy = a1 * nx + b1 * ny + c1 * nz
         gz = a2 * nx + b2 * ny + c2 * nz
         turned = tl.where(gx * dx + gy * dy + gz > 0, -1.0, 1.0)
-        lit = tl.maximum(turned * (gx * light_x + gy * light_y + gz * light_z), 0.0)
-        shade = tl.where(hit, ambient + (1 - ambient) * lit, 0.0)
-        red += shade * tl.load(solid + 32) * (mr + contrast * (r - mr))
-        green += shade * tl.load(solid + 33) * (mg + contrast * (g - mg))
-        blue += shade * tl.load(solid + 34) * (me + contrast * (e - me))
-    count = last - first
+        gx, gy, gz = turned * gx, turned * gy, turned * gz
+        way_x = lamp_x + lamp_radius * tl.load(lamps + 4 * s) - at_x
+        way_y = lamp_y + lamp_radius * tl.load(lamps + 4 * s + 1) - at_y
+        way_z = lamp_z + lamp_radius * tl.load(lamps + 4 * s + 2) - z
+        away = way_x * way_x + way_y * way_y + way_z * way_z
+        distance = tl.sqrt(away)
+        to_x, to_y, to_z = way_x / distance, way_y / distance, way_z / distance
+        fall = tl.minimum(lamp_away / away, BRIGHTEST_LAMP)
+        reach = z * NEAREST_REACH * tl.exp2(tl.load(lamps + 4 * s + 3) * tl.log2(tl.zeros_like(z) + LONGEST_REACH))
+        shadow = tl.zeros([BLOCK], tl.float32)
+        nearest = reach
+        if (shadows > 0) | (crowding > 0):
+            from_x, from_y, from_z = at_x + reach * gx, at_y + reach * gy, z + reach * gz
+            for i in range(solids):
+                by = scene + i * FIELDS
+                what = tl.load(by)
+                if what > 0.5:
+                    cx, cy, cz = tl.load(by + 1), tl.load(by + 2), tl.load(by + 3)
+                    other = owner != i
+                    lx, ly, lz = _turned(by, from_x - cx, from_y - cy, from_z - cz)
+                    gap = _gap(by, what, lx, ly, lz)
+                    nearest = tl.where(other, tl.minimum(nearest, gap), nearest)
+                    if (what < 2.5) | (what > 3.5):
+                        lx, ly, lz = _turned(by, at_x - cx, at_y - cy, z - cz)
+                        vx, vy, vz = _turned(by, way_x, way_y, way_z)
+                        t = _enter(by, what, lx, ly, lz, vx, vy, vz)
+                        shadow = tl.where(other & (t > LEAST_STEP) & (t < 1), 1.0, shadow)
+        crowded = tl.minimum(tl.maximum(1 - nearest / reach, 0.0), 1.0)
+        lit = tl.maximum(gx * to_x + gy * to_y + gz * to_z, 0.0) * fall * (1 - shadows * shadow)
+        above = 1 + SKY_GAIN * (gx * up_x + gy * up_y + gz * up_z)
+        shade = ambient * above * (1 - crowding * crowded) + (1 - ambient) * lit
+        shade = tl.where(hit, shade, 0.0) * weight
+        view = tl.sqrt(dx * dx + dy * dy + 1)
+        bx, by_, bz = to_x - dx / view, to_y - dy / view, to_z - 1 / view
+        size = tl.maximum(tl.sqrt(bx * bx + by_ * by_ + bz * bz), 1e-6)
+        facing = tl.maximum((gx * bx + gy * by_ + gz * bz) / size, 1e-6)
+        shine = tl.exp2(tl.load(solid + 41) * tl.log2(facing)) * tl.load(solid + 40) * tl.where(lit > 0, fall, 0.0)
+        shine = tl.where(hit, shine, 0.0) * weight * (1 - ambient) * (1 - shadows * shadow)
+        red += shade * tl.load(solid + 32) * (mr + contrast * (r - mr)) + shine
+        green += shade * tl.load(solid + 33) * (mg + contrast * (g - mg)) + shine
+        blue += shade * tl.load(solid + 34) * (me + contrast * (e - me)) + shine
+    count = tl.maximum(count, 1.0)
     target = out + frame.to(tl.int64) * 3 * height * width + y * width + x
     tl.store(target, red / count, mask=inside)
     tl.store(target + height * width, green / count, mask=inside)
@@ -220,12 +344,12 @@ def _render_kernel(
 
 
 @triton.jit
-def _depth_kernel(scenes, present, focal_px, out, solids, height, width, FIELDS: tl.constexpr, BLOCK: tl.constexpr):
+def _depth_kernel(scenes, present, lenses, out, solids, height, width, FIELDS: tl.constexpr, LENS: tl.constexpr, BLOCK: tl.constexpr):
     stack = tl.program_id(0)
     index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    focal = tl.load(focal_px + stack)
-    dx = ((index % width).to(tl.float32) + 0.5 - width / 2) / focal
-    dy = ((index // width).to(tl.float32) + 0.5 - height / 2) / focal
+    focal = tl.load(lenses + stack * LENS)
+    dx = ((index % width).to(tl.float32) + 0.5 - tl.load(lenses + stack * LENS + 3)) / focal
+    dy = ((index // width).to(tl.float32) + 0.5 - tl.load(lenses + stack * LENS + 4)) / focal
     z, _ = _nearest(scenes + stack * solids * FIELDS, solids, tl.load(present + stack), 0.0, 0.0, dx, dy, FIELDS)
     z = tl.where(z < 1e8, z, float("inf"))
     tl.store(out + stack.to(tl.int64) * height * width + index, z, mask=index < height * width)
@@ -234,15 +358,13 @@ def _depth_kernel(scenes, present, focal_px, out, solids, height, width, FIELDS:
 def _pack(scenes: Scenes, means: Tensor | None) -> Tensor:
     """All numbers of a solid side by side: B P FIELDS."""
     batch, solids = scenes.kind.shape
+    mean = scenes.half.new_zeros((batch, solids, 3)) if means is None else means[scenes.texture.long()]
     parts = [
-        scenes.kind[..., None], scenes.centre, scenes.axes.flatten(2), scenes.half, scenes.waves.flatten(2),
-        scenes.texture[..., None], scenes.mapping, scenes.tint, scenes.contrast[..., None],
+        scenes.kind[..., None], scenes.centre, scenes.axes.flatten(2), scenes.extent, scenes.waves.flatten(2),
+        scenes.texture[..., None], scenes.mapping, scenes.tint, scenes.contrast[..., None], mean,
+        scenes.half[..., 2:], scenes.gloss,
     ]  # fmt: skip
-    packed = torch.cat([part.float() for part in parts], -1)
-    extra = scenes.kind.new_zeros((batch, solids, FIELDS - packed.shape[-1]), dtype=torch.float32)
-    if means is not None:
-        extra[..., :3] = means[scenes.texture.long()]
-    return torch.cat([packed, extra], -1).contiguous()
+    return torch.cat([part.float() for part in parts], -1).contiguous()
 
 
 def render(
@@ -255,26 +377,31 @@ def render(
     device = choice.device
     out = torch.empty((batch, frames, 3, *size), device=device)
     samples = torch.cat(sets)
+    lamps = torch.cat([lamp_samples(len(one)) for one in sets]).to(device, non_blocking=True)
+    widest = widest_sample(samples)
     in_reach = solids_in_reach(
-        scenes, lenses.focal_px, lenses.aperture * widest_sample(samples), lenses.inverse_focus, size
-    )
+        scenes, lenses.focal_px, lenses.aperture * widest, lenses.inverse_focus, size,
+        lenses.axis_px(size), lenses.spare_px(widest),
+    )  # fmt: skip
     starts = torch.tensor([0, *itertools.accumulate(len(one) for one in sets)], dtype=torch.int32).to(device)
     rows, columns = tile_count(size)
     _render_kernel[batch * frames, rows * columns](
-        _pack(scenes, atlas.means), scenes.light, atlas.words, lenses.focal_px, lenses.aperture,
-        lenses.inverse_focus.contiguous(), in_reach.contiguous(), choice.contiguous(), starts, samples, out,
+        _pack(scenes, atlas.means), scenes.light.contiguous(), atlas.words, lenses.table(size), in_reach.contiguous(),
+        choice.contiguous(), starts, samples, lamps, widest, out,
         scenes.kind.shape[1], frames, size[0], size[1], columns,
-        FIELDS=FIELDS, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, ROWS=TILE[0], COLUMNS=TILE[1],
+        FIELDS=FIELDS, LENS=LENS, LIGHT=LIGHT, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, ROWS=TILE[0], COLUMNS=TILE[1],
     )  # fmt: skip
     return out
 
 
-def depth(scenes: Scenes, focal_px: Tensor, size: tuple[int, int]) -> Tensor:
+def depth(scenes: Scenes, pinhole: Lenses, size: tuple[int, int]) -> Tensor:
     """The Triton `tracer.depth`."""
-    out = torch.empty((len(focal_px), *size), device=focal_px.device)
-    bits = torch.arange(scenes.kind.shape[1], dtype=torch.int32, device=focal_px.device)
-    present = ((scenes.kind != EMPTY) * (1 << bits)).sum(1, dtype=torch.int32)
-    _depth_kernel[len(focal_px), triton.cdiv(size[0] * size[1], BLOCK)](
-        _pack(scenes, None), present, focal_px, out, scenes.kind.shape[1], size[0], size[1], FIELDS=FIELDS, BLOCK=BLOCK
-    )
+    table = pinhole.table(size)[:, 0].contiguous()
+    out = torch.empty((len(table), *size), device=table.device)
+    bits = 1 << torch.arange(scenes.kind.shape[1], dtype=torch.int64, device=table.device)
+    present = ((scenes.kind != EMPTY) * bits).sum(1, dtype=torch.int64)
+    _depth_kernel[len(table), triton.cdiv(size[0] * size[1], BLOCK)](
+        _pack(scenes, None), present, table, out, scenes.kind.shape[1], size[0], size[1],
+        FIELDS=FIELDS, LENS=LENS, BLOCK=BLOCK,
+    )  # fmt: skip
     return out

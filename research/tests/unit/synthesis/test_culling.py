@@ -6,7 +6,7 @@ import torch
 from focalsweep_research.synthesis import tracer
 from focalsweep_research.synthesis.culling import TILE, largest_blur_px, solids_in_reach, widest_sample
 from focalsweep_research.synthesis.generator import GeneratorConfig, _cut_to_polygon, draw_scenes, lens_samples
-from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, Scenes
+from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, LIGHT, Scenes
 from focalsweep_research.synthesis.textures import make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, disk_samples, render
 
@@ -26,7 +26,7 @@ def test_no_solid_that_a_ray_meets_is_left_out() -> None:
     bits = solids_in_reach(scenes, lenses.focal_px, lenses.aperture, lenses.inverse_focus, SIZE)
     bits_px = bits.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : SIZE[0], : SIZE[1]]
     for x, y, offset_x, offset_y in disk_samples(12).tolist():
-        origin, direction = tracer._rays(lenses, (x, y), (offset_x, offset_y), SIZE)
+        origin, direction, _ = tracer._rays(lenses, (x, y, offset_x, offset_y), SIZE, 1.0)
         nearest, owner = tracer._nearest(scenes, origin, direction)
         kept = (bits_px >> owner.to(torch.int32)) & 1
         assert bool((kept == 1)[nearest < tracer.MISS].all())
@@ -50,10 +50,11 @@ def test_a_marble_seen_through_the_corners_of_a_pentagon_is_kept() -> None:
         mapping=torch.ones(count, 1, 3),
         tint=torch.ones(count, 1, 3),
         contrast=torch.ones(count, 1),
-        light=torch.ones(count, 4),
+        gloss=torch.ones(count, 1, 2),
+        light=torch.ones(count, LIGHT),
     )
     lenses = Lenses(torch.full((count,), 100.0), torch.full((count,), 0.6), torch.zeros(count, 1))
-    rays = [tracer._rays(lenses, (x, y), (i, j), SIZE) for x, y, i, j in corners]
+    rays = [tracer._rays(lenses, corner, SIZE, float(widest))[:2] for corner in corners]
     hits = [tracer._nearest(scenes, *ray)[0] < tracer.MISS for ray in rays]
     lost = []
     for aperture in (lenses.aperture * widest, lenses.aperture):

@@ -7,7 +7,7 @@ import torch
 
 from focalsweep import Camera, coc_px
 from focalsweep_research.synthesis.generator import GeneratorConfig, draw_scenes
-from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, WAVES, Scenes
+from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, SUN, WAVES, Scenes
 from focalsweep_research.synthesis.textures import LEVELS, SIZE, TEXELS, Atlas, make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, depth, disk_samples, fetch, render
 
@@ -34,7 +34,8 @@ def scene(*solids: tuple[int, tuple[float, float, float], tuple[float, float, fl
         mapping=torch.tensor([1.0, 0.0, 0.0]).expand(1, count, 3).contiguous(),
         tint=torch.ones((1, count, 3)),
         contrast=torch.ones((1, count)),
-        light=torch.tensor([[0.0, 0.0, -1.0, 1.0]]),
+        gloss=torch.tensor([0.0, 1.0]).expand(1, count, 2).contiguous(),
+        light=torch.tensor([[0.0, 0.0, -SUN, 1.0, *[0.0] * 6]]),
     )
 
 
