@@ -22,7 +22,7 @@ class Palette:
         self.hard = hard
         self.plain_share = 0.93 if hard else dice.between(0.1, 0.55)
         self.gloss_share = dice.between(0.05, 0.35)
-        self.colourfulness = dice.between(0.05, 0.3)
+        self.colourfulness = dice.scale(0.05, 0.5)
         # Texture means differ in colour: plain surfaces share one, so that white on white is white on white.
         self.plain_texture = dice.count(0, textures - 1)
         self.tones = TONES[dice.pick(list(TONES))] if hard else ((0.45, 0.95), (0.05, 1.0))
@@ -49,7 +49,8 @@ class Palette:
 
     def outdoors(self) -> Paint:
         """Grass, stones, bark, brick."""
-        return self._paint(self.dice.between(0.3, 0.9), self.dice.between(0.4, 1), 0.15)
+        paint = self._paint(self.dice.between(0.3, 0.9), self.dice.between(0.4, 1), 0.15)
+        return paint._replace(texels_a_px=self.dice.scale(0.6, 2.5))
 
     def fabric(self, tone: float | None = None) -> Paint:
         """Fine grain: a texel or two a pixel."""
