@@ -16,11 +16,15 @@ from torch import Tensor
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.sweep.deconvolution import mirror_ends
 from focalsweep.types import Camera, DepthGrid, FocalStack
+from focalsweep_research.synthesis.apertures import aperture_samples
 from focalsweep_research.synthesis.jpeg import jpeg
+from focalsweep_research.synthesis.lens_flaws import draw_lens_flaws, flawed
+from focalsweep_research.synthesis.photograph import draw_flaws, photograph
 from focalsweep_research.synthesis.sample import Sample, Source
 from focalsweep_research.synthesis.scenes import Scenes, View, light_up, random_scene, stack_scenes
 from focalsweep_research.synthesis.textures import Atlas, make_atlas, read_pictures
 from focalsweep_research.synthesis.tracer import Lenses, depth, disk_samples, render
+from focalsweep_research.synthesis.worlds import random_world
 
 Rng = np.random.Generator
 Range = tuple[float, float]
@@ -36,6 +40,7 @@ class GeneratorConfig:
     planes: int = 64
     frames: tuple[int, int] = (2, 8)
     solids: int = 16
+    world_solids: int = 56
     rooms: float = 0.35  # share of scenes with larger, plainer surfaces, as indoors
     lights: float = 0.15  # share of scenes in which something burns out
     soft: float = 0.5  # share of stacks whose frames are all a little soft: the lens at its best, the mosaic, a resize
@@ -60,6 +65,12 @@ class GeneratorConfig:
     textures: int = 160  # procedural ones
     texture_folder: str = ""  # more of them (see `textures.read_pictures`)
     held_out: bool = False  # every fifth texture is for validation, the others for training
+    worlds: float = 0.0  # share of scenes with gravity, furniture, shadows (see `worlds`)
+    photographs: float = 0.0  # share of batches with the flaws of photographs (see `photograph`), odd lenses among them
+    parts: float = 0.0  # share of batches that are parts of larger pictures, which they come with
+    whole: int = 192  # size of those, made small
+    reduction: Range = (1.4, 8.0) # * how much smaller they are
+    part_blur_px: Range = (1.5, 60.0)  # * in parts, in place of blur_px
     seed: int = 0
 
 
@@ -141,29 +152,64 @@ class Draw:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """Where in a larger picture of `size` px a square part of it lies, and how much smaller the whole is shown."""
+
+    left: float  # px
+    top: float
+    size: float  # of the larger picture, px
+    reduction: float
+
+
+@dataclass(frozen=True, eq=False)
 class Drawing:
     """The scenes of a batch before they are traced, and the state of their random draws."""
 
     rngs: list[Rng]
-    views: list[View]
+    views: list[View]  # of the whole pictures
     scenes: Scenes
     softness_px: list[float]  # 0: none
+    parts: list[Part] | None  # none: pictures are whole
+    flaws: list[Rng] | None  # draws of photographs' flaws, where they have any
 
 
 def draw_scenes(config: GeneratorConfig, textures: int, step: int, batch_size: int) -> Drawing:
     """Every stack has draws of its own, numbered through all steps."""
-    rngs = [np.random.default_rng([config.seed, 1, step * batch_size + i]) for i in range(batch_size)]
-    views = [draw_view(rng, config) for rng in rngs]
-    scenes, softness_px = [], []
-    for i, (rng, view) in enumerate(zip(rngs, views, strict=True)):
-        kind = np.random.default_rng([config.seed, 2, step * batch_size + i])  # so that other shares change no draws
+    numbers = range(step * batch_size, (step + 1) * batch_size)
+    rngs = [np.random.default_rng([config.seed, 1, number]) for number in numbers]
+    shared = np.random.default_rng([config.seed, 4, step])  # so that other shares change no draws
+    in_parts, photographed = shared.random(2) < (config.parts, config.photographs)
+    size = config.whole if in_parts else config.size
+    views = [draw_view(rng, config, size) for rng in rngs]
+    scenes, softness_px, parts = [], [], []
+    for number, rng, view in zip(numbers, rngs, views, strict=True):
+        kind, softness, part = (np.random.default_rng([config.seed, i, number]) for i in (2, 3, 5))
         room, lit = kind.random(2) < (config.rooms, config.lights)
-        scenes.append(random_scene(rng, view, textures, config.solids, room))
+        if part.random() < config.worlds:
+            scenes.append(random_world(part, view, textures, config.world_solids))
+        else:
+            scenes.append(random_scene(rng, view, textures, config.solids, room))
         if lit:
             light_up(kind, scenes[-1])
-        softness = np.random.default_rng([config.seed, 3, step * batch_size + i])
         softness_px.append(softness.uniform(*config.softness_px) * float(softness.random() < config.soft))
-    return Drawing(rngs, views, stack_scenes(scenes), softness_px)
+        if in_parts:
+            parts.append(_draw_part(part, config))
+            _sharpen_textures(part, scenes[-1], parts[-1].reduction)
+    flaws = [np.random.default_rng([config.seed, 6, number]) for number in numbers] if photographed else None
+    return Drawing(rngs, views, stack_scenes(scenes), softness_px, parts if in_parts else None, flaws)
+
+
+def _draw_part(rng: Rng, config: GeneratorConfig) -> Part:
+    low, high = config.reduction
+    reduction = _log_uniform(rng, (max(low, config.size / config.whole), high))
+    size = reduction * config.whole
+    left, top = (size - config.size) * np.clip(rng.uniform(-0.15, 1.15, 2), 0, 1)  # the border itself, too
+    return Part(float(left), float(top), size, reduction)
+
+
+def _sharpen_textures(rng: Rng, scene: dict[str, Any], reduction: float) -> None:
+    """Textures that have about a texel a pixel in the whole: some of them as fine as the part shows."""
+    scene["mapping"][:, 0] *= reduction ** rng.uniform(0, 1, len(scene["mapping"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +219,8 @@ class Traced:
     images: Tensor
     depth: Tensor
     draws: list[Draw]
+    whole: Traced | None = None
+    window: Tensor | None = None
 
 
 def generate(
@@ -188,8 +236,25 @@ def generate(
     `aperture` are points on it as `lens_samples` gives them, in place of a random one.
     """
     traced = trace(config, atlas, drawing, step, device, aperture)
-    images = degrade(soften(traced.images, drawing.softness_px), traced.draws, config.seed, step)
-    return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
+    frames = traced.images.shape[1]
+    flaws = drawing.flaws and [draw_flaws(rng, frames) for rng in drawing.flaws]
+
+    def finished(traced: Traced, reductions: list[float]) -> Sample:
+        """What a camera makes of the light, told what its metadata say."""
+        softness_px = [sigma / by for sigma, by in zip(drawing.softness_px, reductions, strict=True)]
+        images = soften(traced.images, softness_px)
+        if flaws:
+            images = photograph(images, flaws, config.seed * 1_000_003 + step, reductions)
+        else:
+            quieter = [replace(one, noise_std=one.noise_std / by) for one, by in zip(traced.draws, reductions, strict=True)]
+            images = degrade(images, quieter, config.seed, step)
+        return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
+
+    sample = finished(traced, [1.0] * len(traced.draws))
+    if traced.whole is None or drawing.parts is None:
+        return sample
+    whole = finished(traced.whole, [part.reduction for part in drawing.parts])
+    return replace(sample, whole=whole, window=traced.window)
 
 
 def trace(
@@ -204,28 +269,64 @@ def trace(
     shared = np.random.default_rng([config.seed, 0, step])
     frames = int(shared.integers(config.frames[0], config.frames[1] + 1))
     rngs, views, scenes = drawing.rngs, drawing.views, drawing.scenes.to(device)
+    parts = drawing.parts
     focal_px = torch.tensor([view.focal_px for view in views], dtype=torch.float32, device=device)
-    size = (config.size, config.size)
+    size = (views[0].height, views[0].width)
     truth = depth(scenes, focal_px, size)
-    seen = torch.stack((1 / truth).flatten(1).aminmax(dim=1), 1).tolist()
-    draws = [
-        draw_camera(rng, config, view, (far, near), frames)
-        for rng, view, (far, near) in zip(rngs, views, seen, strict=True)
-    ]
-    lenses = Lenses(
-        focal_px,
-        torch.tensor([draw.aperture for draw in draws], dtype=torch.float32, device=device),
-        1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32, device=device),
+    seen = [(far, near) for far, near in torch.stack((1 / truth).flatten(1).aminmax(dim=1), 1).tolist()]
+    if parts is None:
+        draws = [
+            draw_camera(rng, config, view, (far, near), frames)
+            for rng, view, (far, near) in zip(rngs, views, seen, strict=True)
+        ]
+    else:
+        blurred = replace(config, blur_px=config.part_blur_px)
+        draws = [
+            draw_camera(rng, blurred, replace(view, focal_px=view.focal_px * part.reduction), (far, near), frames)
+            for rng, view, part, (far, near) in zip(rngs, views, parts, seen, strict=True)
+        ]
+    if aperture is None:
+        aperture = lens_samples(shared, config) if drawing.flaws is None else aperture_samples(shared, config.rays)
+    samples = [one.to(device, non_blocking=True) for one in aperture]
+    odd = drawing.flaws and [draw_lens_flaws(rng, frames) for rng in drawing.flaws]
+    lenses = _lenses(draws)
+    if parts is None:
+        sides = [float(view.width) for view in views]
+        lenses = flawed(lenses, odd, seen, sides, [1.0] * len(draws)) if odd else lenses
+        return Traced(render(scenes, lenses.to(device), atlas, samples, size), truth, draws)
+    reductions, sides = [part.reduction for part in parts], [part.size for part in parts]
+    small = [replace(draw, focal_px=view.focal_px) for draw, view in zip(draws, views, strict=True)]
+    small_lenses = _lenses(small)
+    if odd:
+        small_lenses = flawed(small_lenses, odd, seen, [float(size[0])] * len(draws), reductions)
+        lenses = flawed(lenses, odd, seen, sides, [1.0] * len(draws))
+    whole = Traced(render(scenes, small_lenses.to(device), atlas, samples, size), truth, small)
+    centres = [[part.size / 2 - part.left, part.size / 2 - part.top] for part in parts]
+    lenses = replace(lenses, centre_px=torch.tensor(centres, dtype=torch.float32)).to(device)
+    size = (config.size, config.size)
+    share = [[part.left / part.size, part.top / part.size, *[config.size / part.size] * 2] for part in parts]
+    return Traced(
+        render(scenes, lenses, atlas, samples, size),
+        depth(scenes, lenses.focal_px, size, lenses.axis_px(size)),
+        draws,
+        whole,
+        torch.tensor(share).to(device, non_blocking=True),
     )
-    samples = [one.to(device, non_blocking=True) for one in aperture or lens_samples(shared, config)]
-    return Traced(render(scenes, lenses, atlas, samples, size), truth, draws)
 
 
-def draw_view(rng: Rng, config: GeneratorConfig) -> View:
+def _lenses(draws: list[Draw]) -> Lenses:
+    return Lenses(
+        torch.tensor([draw.focal_px for draw in draws], dtype=torch.float32),
+        torch.tensor([draw.aperture for draw in draws], dtype=torch.float32),
+        1 / torch.tensor([draw.focus_distances for draw in draws], dtype=torch.float32),
+    )
+
+
+def draw_view(rng: Rng, config: GeneratorConfig, size: int) -> View:
     near = 1 / _log_uniform(rng, config.nearest)
     far = near * rng.uniform(*config.far_share)
     angle = math.radians(rng.uniform(*config.field_of_view_deg))
-    return View(near, far, config.size / (2 * math.tan(angle / 2)), config.size, config.size)
+    return View(near, far, size / (2 * math.tan(angle / 2)), size, size)
 
 
 def draw_camera(rng: Rng, config: GeneratorConfig, view: View, seen: Range, frames: int) -> Draw:

@@ -93,7 +93,9 @@ def random_scene(rng: Rng, view: View, textures: int, solids: int, room: bool = 
 
 
 def stack_scenes(scenes: list[dict[str, Array]]) -> Scenes:
-    """Scenes as one batch of float32 tensors."""
+    """Scenes as one batch of float32 tensors, with room for the solids of the largest."""
+    most = max(len(scene["kind"]) for scene in scenes)
+    scenes = [_with_room(scene, most) for scene in scenes]
     batch = {}
     for field in fields(Scenes):
         array = np.stack([scene[field.name] for scene in scenes])
@@ -117,6 +119,14 @@ def empty_scene(solids: int) -> dict[str, Array]:
         "gloss": np.tile([0.0, 1.0], (solids, 1)),
         "light": np.zeros(LIGHT),
     }
+
+
+def _with_room(scene: dict[str, Array], solids: int) -> dict[str, Array]:
+    missing = solids - len(scene["kind"])
+    if not missing:
+        return scene
+    more = empty_scene(missing)
+    return {name: values if name == "light" else np.concatenate([values, more[name]]) for name, values in scene.items()}
 
 
 def _add_sheet(rng: Rng, view: View, scene: dict[str, Array], i: int) -> None:

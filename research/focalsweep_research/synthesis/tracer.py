@@ -223,7 +223,7 @@ def _rays(
     y = torch.arange(height, device=row.device)[:, None] + 0.5 - axis_y
     u = u + curvature * (x * x + y * y)
     lens_x, lens_y = sample[0] - widest * cat_eye * x, sample[1] - widest * cat_eye * y
-    closed = (cat_eye != 0) & (lens_x * lens_x + lens_y * lens_y > widest * widest)
+    closed = (cat_eye > 0) & (lens_x * lens_x + lens_y * lens_y > widest * widest)
     lens_x, lens_y = sample[0] * radius, sample[1] * radius
     x = (x + sample[2] - shift_x) / focal - u * lens_x
     y = (y + sample[3] - shift_y) / focal - u * lens_y

@@ -94,7 +94,7 @@ def _hit(solid, ox, oy, dx, dy):
     px, py, pz = _turned(solid, ox - tl.load(solid + 1), oy - tl.load(solid + 2), -tl.load(solid + 3))
     vx, vy, vz = _turned(solid, dx, dy, 1.0)
     z = tl.zeros_like(dx) + 1e9
-    if (kind < 2.5) | (kind > 3.5):
+    if tl.abs(kind - 3) > 0.5:
         z = _enter(solid, kind, px, py, pz, vx, vy, vz)
     else:
         flat = tl.where(tl.abs(vz) < 1e-9, 1e-9, vz)
@@ -223,7 +223,8 @@ def _render_kernel(
     for s in range(first, last):
         lens_x, lens_y = tl.load(samples + 4 * s), tl.load(samples + 4 * s + 1)
         off_x, off_y = lens_x - rim * cat_eye * column, lens_y - rim * cat_eye * row
-        weight = tl.where((cat_eye != 0) & (off_x * off_x + off_y * off_y > rim * rim), 0.0, 1.0)
+        closed = tl.where(off_x * off_x + off_y * off_y > rim * rim, 1.0, 0.0)
+        weight = 1 - closed * tl.where(cat_eye > 0, 1.0, 0.0)
         count += weight
         ox, oy = lens_x * radius, lens_y * radius
         dx = (column + tl.load(samples + 4 * s + 2) - shift_x) / focal - u * ox
@@ -306,7 +307,7 @@ def _render_kernel(
         reach = z * NEAREST_REACH * tl.exp2(tl.load(lamps + 4 * s + 3) * tl.log2(tl.zeros_like(z) + LONGEST_REACH))
         shadow = tl.zeros([BLOCK], tl.float32)
         nearest = reach
-        if (shadows > 0) | (crowding > 0):
+        if shadows + crowding > 0:
             from_x, from_y, from_z = at_x + reach * gx, at_y + reach * gy, z + reach * gz
             for i in range(solids):
                 by = scene + i * FIELDS
@@ -317,7 +318,7 @@ def _render_kernel(
                     lx, ly, lz = _turned(by, from_x - cx, from_y - cy, from_z - cz)
                     gap = _gap(by, what, lx, ly, lz)
                     nearest = tl.where(other, tl.minimum(nearest, gap), nearest)
-                    if (what < 2.5) | (what > 3.5):
+                    if tl.abs(what - 3) > 0.5:
                         lx, ly, lz = _turned(by, at_x - cx, at_y - cy, z - cz)
                         vx, vy, vz = _turned(by, way_x, way_y, way_z)
                         t = _enter(by, what, lx, ly, lz, vx, vy, vz)

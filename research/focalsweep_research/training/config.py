@@ -70,6 +70,7 @@ class TrainingConfig:
         weight_decay: AdamW's, on weights of two axes or more (never on biases and norms).
         gradient_clip: the gradient's largest norm; inf for none.
         ema_decay: of the averaged weights, which are those that validation sees.
+        freeze_norms_at: share of the run after which batch norms keep the statistics that they have by then.
         precision: of the network's arithmetic; the weights stay float32.
         seed: of the loop's own randomness (dropout); the data's is in `data`.
         validate_every, checkpoint_every, log_every: steps.
@@ -93,6 +94,7 @@ class TrainingConfig:
     weight_decay: float = _key(_number(lambda value: 0 <= value < math.inf, "a number of 0 or more"), 0.0)
     gradient_clip: float = _key(_number(lambda value: value > 0, "a number above 0, or inf for none"), 1.0)
     ema_decay: float = _key(_number(lambda value: 0 <= value < 1, "a number of 0 or more and below 1"), 0.999)
+    freeze_norms_at: float = _key(_number(lambda value: 0 <= value <= 1, "a number from 0 to 1"), 1.0)
     precision: str = _key(_one_of("bfloat16", "float32"), "float32")
     seed: int = _key(_whole(0, 2**31 - 1), 0)
     validate_every: int = _key(_whole(1), 1000)
@@ -124,7 +126,7 @@ class TrainingConfig:
             reads = "no cost volume: set cost to" if self.cost != "none" else "a cost volume: cost must not be"
             raise ValueError(f'{self.network} reads {reads} "none", but cost is {self.cost!r}')
         object.__setattr__(self, "image_size", tuple(self.image_size))
-        for name in ("learning_rate", "weight_decay", "gradient_clip", "ema_decay"):  # TOML's 1 for 1.0
+        for name in ("learning_rate", "weight_decay", "gradient_clip", "ema_decay", "freeze_norms_at"):  # TOML's 1 for 1.0
             object.__setattr__(self, name, float(getattr(self, name)))
 
     @classmethod

@@ -79,6 +79,24 @@ def channels_last(network: nn.Module) -> None:
             parameter.data = parameter.data.contiguous(memory_format=formats[parameter.ndim])
 
 
+def slow_norms(network: nn.Module) -> None:
+    """Batch norms that keep the mean statistics of many batches, to be frozen later."""
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.momentum = 0.01
+
+
+def freeze_norms(network: nn.Module) -> None:
+    """Batch norms as they predict.
+
+    Where batches are of several kinds (whole pictures, parts), the statistics of none are those of all: what is trained
+    with each batch's own must learn to live with their mean before it ships.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()
+
+
 @torch.no_grad()
 def update_average(average: nn.Module, network: nn.Module, decay: float, step: int) -> None:
     """Exponential moving average of the weights after update number `step` (from 1); other state is copied.
@@ -152,6 +170,8 @@ def train(
         team.check_same(step, folder / CHECKPOINT)
         accumulate = team.share(checkpoint.batches) if checkpoint and checkpoint.batches else config.accumulate
         network = network.to(team.device).train()
+        if config.freeze_norms_at < 1:
+            slow_norms(network)
         if team.device.type == "cuda":
             channels_last(network)
             torch.backends.cudnn.benchmark = True  # all batches have one shape: the quickest convolutions are looked up
@@ -188,6 +208,8 @@ def train(
             if status is not None:
                 break
 
+            if max(step / config.steps, time_share) >= config.freeze_norms_at:
+                freeze_norms(network)
             rate = learning_rate_at(config, step, time_share)
             for group in optimizer.param_groups:
                 group["lr"] = rate

@@ -26,6 +26,9 @@ from focalsweep_research.synthesis.sample import Sample
 Figures = dict[str, Tensor]
 DEPTH_END = 20.0  # times the nearest plane: errors of depth mean little beyond, and infinity is no error
 RELATIVE_WEIGHT = 4.0
+EDGE_PLANES, EDGE_PX, EDGE_WEIGHT = 2.0, 9, 2.0  # a jump, how wide a strip around it counts more, by how much
+WHOLE_WEIGHT = 0.5  # of what is said of the whole picture, beside its part
+GUIDELESS = 0.15  # share of parts that are read without a guide, as if they were the whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +93,9 @@ def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
     position, steps = true_position(sample), output.logits.shape[1] - 1
     known = torch.isfinite(position)
     position = position.where(known, 0)
+    weight = known * (1 + EDGE_WEIGHT * near_edges(position * steps))
 
-    def mean(values: Tensor, counted: Tensor = known) -> Tensor:
+    def mean(values: Tensor, counted: Tensor = weight) -> Tensor:
         return (values * counted).sum() / counted.sum().clamp_min(1)
 
     error = (output.position - position).abs() * steps
@@ -110,8 +114,15 @@ def sweep_loss(output: SweepOutput, sample: Sample) -> tuple[Tensor, Figures]:
         "coarse": coarse,
         "entropy": entropy,
         "relative": relative,
-        "error_planes": mean(error),
+        "error_planes": mean(error, known),
     }
+
+
+def near_edges(plane: Tensor) -> Tensor:  # B H W, 0 or 1
+    """Where what is in sight jumps by more than EDGE_PLANES planes from a pixel to the next, and the strip around."""
+    high, low = (sign * functional.max_pool2d(sign * plane[:, None], 3, stride=1, padding=1) for sign in (1, -1))
+    jump = (high - low > EDGE_PLANES).to(plane)
+    return functional.max_pool2d(jump, EDGE_PX, stride=1, padding=EDGE_PX // 2)[:, 0]
 
 
 def plane_cross_entropy(logits: Tensor, position: Tensor) -> Tensor:  # B h w
@@ -133,18 +144,49 @@ class SweepObjective:
         self.cost = cost
 
     def __call__(self, network: Any, sample: Sample) -> tuple[Tensor, Figures]:
+        guide, loss_of_whole = None, torch.zeros((), device=sample.depth.device)
+        if sample.whole is not None:
+            picture, volume = network_inputs(sample.whole, self.cost)
+            output = network(picture, volume)
+            loss_of_whole, _ = sweep_loss(output, sample.whole)
+            guide = without_some(guide_of_part(output, sample))
         picture, volume = network_inputs(sample, self.cost)
-        output = network(picture, volume)
+        output = network(picture, volume, guide=guide)
         loss, figures = sweep_loss(output, sample)
-        return loss, figures | {"abs_rel": abs_rel(output.position, sample)}
+        figures |= {"abs_rel": abs_rel(output.position, sample)}
+        return loss + WHOLE_WEIGHT * loss_of_whole, figures
 
     def read(self, network: Any, sample: Sample) -> Reading:
+        guide = None
+        if sample.whole is not None:
+            guide = guide_of_part(network(*network_inputs(sample.whole, self.cost)), sample)
         picture, volume = network_inputs(sample, self.cost)
-        output = network(picture, volume)
+        output = network(picture, volume, guide=guide)
         stack = sample.stack.as_batch()
         frames = sharpest_frames(stack, sample.planes).to(picture.device, non_blocking=True)
         answer = smooth_uncertain(stack.images, frames, torch.stack([output.position, output.scale], 1))
         return Reading(picture + 0.5, answer[:, 0], answer[:, 1])
+
+
+def guide_of_part(output: SweepOutput, sample: Sample) -> Tensor:  # B 2 H W
+    """What was said of the whole pictures, at the places of their parts; no gradient goes through it."""
+    assert sample.window is not None
+    left, top, width, height = (values[:, None, None] for values in sample.window.unbind(1))
+    rows, columns = sample.depth.shape[-2:]
+    device = sample.depth.device
+    x = left + width * (torch.arange(columns, device=device) + 0.5) / columns
+    y = top + height * (torch.arange(rows, device=device)[:, None] + 0.5) / rows
+    grid = 2 * torch.stack(torch.broadcast_tensors(x, y), -1) - 1  # type: ignore[no-untyped-call]
+    maps = torch.stack([output.position, output.scale], 1).detach().float()
+    with torch.autocast(device.type, enabled=False):
+        return functional.grid_sample(maps, grid.float(), padding_mode="border", align_corners=False)
+
+
+def without_some(guide: Tensor) -> Tensor:
+    """A share of the guides, told as not known."""
+    gone = (torch.rand(len(guide), device=guide.device) < GUIDELESS)[:, None, None]
+    position, scale = guide.unbind(1)
+    return torch.stack([torch.where(gone, 0.5, position), torch.where(gone, torch.inf, scale)], 1)
 
 
 class PaperObjective:

@@ -1,11 +1,18 @@
-"""The method "sweep": the shipped network reads the re-blur cost of every plane."""
+"""The method "sweep": the shipped network reads the re-blur cost of every plane.
+
+A large picture is read several times over: first small, as a whole, then larger, each time guided by what was said
+before. A plain wall is known from its borders, which a tile at full size does not see.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from focalsweep.errors import InputError
 from focalsweep.methods.method import Method, Options
@@ -26,6 +33,9 @@ from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 SIDES_PX = (512, 384, 256, 192, 128)  # of tiles, the smaller ones where memory is short
 HALO_PX = 64
 BYTES_A_VOXEL = 27  # the cost volume included
+GUIDE_PX = 320  # the longer side of the smallest picture that guides
+GUIDED_FROM = 1.4  # times GUIDE_PX: smaller pictures are read at once
+LARGEST_GUIDED = 3.0  # times as large is a picture than the one that guides it
 CURVE_PX = 64  # swept to either side of a pixel whose cost is asked for
 PSF_SETTING = {"psf": (("disk", "sampled"), "sampled: blurred by kernels of whole pixels, as some renderers do it")}
 
@@ -52,21 +62,59 @@ def sweep_depth(
     network = network or load_network("sweepnet", stack.images.device)
     cost = reblur_cost(options.settings.get("psf", "disk"))
     planes = _evenly_spaced(planes)
+    frames = sharpest_frames(stack, planes).to(stack.images.device)
+    guide, before = None, 1.0
+    for scale in guiding_scales(stack.size):
+        small = stack.resized(scale)
+        guide = guide if guide is None else enlarge(guide, scale / before, small.size)
+        guide = _read(small, planes, cost, network, frames, guide, replace(options, progress=None))
+        before = scale
+    guide = guide if guide is None else enlarge(guide, 1 / before, stack.size)
+    answer = _read(stack, planes, cost, network, frames, guide, options, smooth=True)
+    return prediction_from_positions(answer[:, 0], answer[:, 1], planes.as_batch(len(stack.images)))
+
+
+def guiding_scales(size: tuple[int, int]) -> list[float]:
+    """The sizes that a picture is read at before its own, as shares of it, the smallest first; none for small ones."""
+    times = max(size) / GUIDE_PX
+    if times < GUIDED_FROM:
+        return []
+    count = max(1, math.ceil(math.log(times) / math.log(LARGEST_GUIDED) - 1e-9))
+    return [times ** (step / count - 1) for step in range(count)]
+
+
+def enlarge(maps: Tensor, ratio: float, size: tuple[int, int]) -> Tensor:
+    """Maps of a picture that was made small by exactly 1 / ratio, at its own size: what the last pixels lack is repeated."""
+    maps = functional.interpolate(maps.float(), scale_factor=ratio, mode="bilinear", align_corners=False)
+    bottom, right = (max(0, length - have) for length, have in zip(size, maps.shape[-2:], strict=True))
+    return functional.pad(maps, (0, right, 0, bottom), mode="replicate")[..., : size[0], : size[1]]
+
+
+def _read(
+    stack: FocalStack,
+    planes: DepthGrid,
+    cost: ReblurCost,
+    network: SweepNet,
+    frames: Tensor,  # B D: the sharpest at each plane
+    guide: Tensor | None,  # B 2 H W: what was said of the same picture at a smaller size
+    options: Options,
+    *,
+    smooth: bool = False,
+) -> Tensor:  # B 2 H W
+    """Position and Laplace scale of a picture at one size, in tiles if it is large; `smooth` where the network is unsure."""
     tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes.count)
     tiles = tiling.cut(stack.size, options.workspace)
-    frames = sharpest_frames(stack, planes).to(stack.images.device)
     if len(tiles) == 1:
-        answer = _read_at_once(stack, planes, cost, network, frames, options)
-    else:
-        grey = project_to_dominant_colour(stack)
+        return _read_at_once(stack, planes, cost, network, frames, guide, options, smooth)
+    grey = project_to_dominant_colour(stack)
 
-        def read(area: tuple[slice, slice], volume: Tensor) -> Tensor:
-            return read_volume(network, stack.images[..., area[0], area[1]], volume, frames)
+    def read(area: tuple[slice, slice], volume: Tensor) -> Tensor:
+        here = None if guide is None else guide[..., area[0], area[1]]
+        return read_volume(network, stack.images[..., area[0], area[1]], volume, frames, here)
 
-        answer = read_in_tiles(grey, planes, cost, read, tiles, options, statistics=cost.measure(grey.images))
-        del grey
-        answer = smooth_uncertain(stack.images, frames, answer)
-    return prediction_from_positions(answer[:, 0], answer[:, 1], planes.as_batch(len(stack.images)))
+    answer = read_in_tiles(grey, planes, cost, read, tiles, options, statistics=cost.measure(grey.images))
+    del grey
+    return smooth_uncertain(stack.images, frames, answer) if smooth else answer
 
 
 def _evenly_spaced(planes: DepthGrid) -> DepthGrid:
@@ -78,27 +126,39 @@ def _evenly_spaced(planes: DepthGrid) -> DepthGrid:
 
 
 def _read_at_once(
-    stack: FocalStack, planes: DepthGrid, cost: ReblurCost, network: SweepNet, frames: Tensor, options: Options
+    stack: FocalStack,
+    planes: DepthGrid,
+    cost: ReblurCost,
+    network: SweepNet,
+    frames: Tensor,
+    guide: Tensor | None,
+    options: Options,
+    smooth: bool,
 ) -> Tensor:
     """A picture of one tile; on a GPU the whole way from frames to answer is recorded and replayed."""
+
+    def finished(images: Tensor, frames: Tensor, answer: Tensor) -> Tensor:
+        return smooth_uncertain(images, frames, answer) if smooth else answer
+
     images, progress = stack.images, options.progress or silent
     grey_like = stack.with_images(images[:, :, :1])
     plan = plan_sweep(grey_like, planes, cost, "mirror", options.workspace)
     if may_record(images, cost, plan, options.workspace):
 
-        def run(images: Tensor, coc_px: Tensor, frames: Tensor) -> Tensor:
+        def run(images: Tensor, coc_px: Tensor, frames: Tensor, *guide: Tensor) -> Tensor:
             grey = project(images, dominant_colour(images)) if images.shape[2] > 1 else images
-            answer = read_volume(network, images, sweep_at_once(cost, plan, grey, coc_px), frames)
-            return smooth_uncertain(images, frames, answer)
+            answer = read_volume(network, images, sweep_at_once(cost, plan, grey, coc_px), frames, *guide)
+            return finished(images, frames, answer)
 
-        key = ("sweepnet", network, cost, plan.grid.height, plan.grid.width, planes.count)
-        answer = graphs.SWEEPS.run(key, run, images, plan.padded_coc_px, frames)
+        key = ("sweepnet", network, cost, plan.grid.height, plan.grid.width, planes.count, smooth)
+        given = [images, plan.padded_coc_px, frames, *([] if guide is None else [guide])]
+        answer = graphs.SWEEPS.run(key, run, *given)
     else:
         bound = left_for_sweep(options.workspace, grey_like, planes)
         told = part_of(progress, 0, SWEEP_SHARE)
         volume = cost_volume(project_to_dominant_colour(stack), planes, cost, workspace=bound, progress=told)
         progress("network", SWEEP_SHARE)
-        answer = smooth_uncertain(images, frames, read_volume(network, images, volume, frames))
+        answer = finished(images, frames, read_volume(network, images, volume, frames, guide))
     progress("network", 1.0)
     return answer
 
@@ -108,11 +168,12 @@ def read_volume(
     images: Tensor,  # B F C H W
     volume: Tensor,  # B D H W
     frames: Tensor,  # B D: the sharpest at each plane
+    guide: Tensor | None = None,  # B 2 H W: the same of the whole picture
 ) -> Tensor:  # B 2 H W
     """Position among the planes and Laplace scale, as the network sees them."""
     lowest = volume.argmin(1)
     picture = linear_to_srgb(pick_frames(images, frames, lowest)).expand(-1, 3, -1, -1) - 0.5
-    output = network(picture, volume, lowest)
+    output = network(picture, volume, lowest, guide)
     return torch.stack([output.position, output.scale], 1)
 
 

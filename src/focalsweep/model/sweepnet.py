@@ -5,6 +5,9 @@ with the picture's features added to every plane; a softmax over planes gives a 
 brought to full size by a learned convex combination of neighbours. (3) A few convolutions look at the cost around the
 estimate, correct it, and say how sure they are. Positions run from 0 (nearest plane) to 1.
 
+A part of a large picture is read with a guide: what the same network said of the whole picture, made small. What no part
+can know by itself (how far a plain wall is) comes from there, and what only full size shows is added to it.
+
 Volumes have the axes B D H W C here, channels last: a 3-D convolution is one over the picture, all planes being a
 batch, then one along the planes, all pixels being a row, and neither has to move anything in memory.
 """
@@ -22,8 +25,9 @@ from focalsweep.types import DepthPrediction
 from focalsweep.validation import check_shape
 
 STRIDE = 32
-PLANE_STRIDE = 8
+PLANE_STRIDE = 16
 LOOK = 4  # planes to either side that the correction sees
+FARTHEST_FROM_GUIDE = 8.0  # times its scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +41,23 @@ class SweepOutput:
 
 
 class SweepNet(nn.Module):
-    """1.66 M parameters with the default widths."""
+    """2.6 M parameters with the default widths."""
 
     def __init__(self, volume_width: int = 24, context_width: int = 32, detail_width: int = 64) -> None:
         super().__init__()
         w, c = volume_width, context_width
-        self.context = Context(5, c)
-        self.stem = VolumeBlock(32, w)
+        self.context = Context(5 + 2, c)
+        self.stem = VolumeBlock(32 + 2, w)
         self.inject = nn.ModuleList([nn.Conv2d(c * k, w * k, 1) for k in (1, 2, 4)])
+        self.inject_3 = nn.Conv2d(4 * c, 6 * w, 1)
         self.level_0 = VolumeBlock(w, w)
         self.down_1 = VolumeBlock(w, 2 * w, stride=2)
         self.level_1 = VolumeBlock(2 * w, 2 * w)
         self.down_2 = VolumeBlock(2 * w, 4 * w, stride=2)
         self.level_2 = nn.Sequential(VolumeBlock(4 * w, 4 * w), VolumeBlock(4 * w, 4 * w))
+        self.down_3 = VolumeBlock(4 * w, 6 * w, stride=2)
+        self.level_3 = nn.Sequential(VolumeBlock(6 * w, 6 * w), VolumeBlock(6 * w, 6 * w))
+        self.grow_3 = Grow(6 * w, 4 * w)
         self.grow_2 = Grow(4 * w, 2 * w)
         self.up_1 = VolumeBlock(2 * w, 2 * w)
         self.grow_1 = Grow(2 * w, w)
@@ -57,7 +65,7 @@ class SweepNet(nn.Module):
         self.score = nn.Linear(w, 2)
         self.neighbours = nn.Sequential(conv_block(c, 2 * c), nn.Conv2d(2 * c, 9 * 16, 1))
         self.to_detail = nn.Conv2d(c, c // 2, 1)
-        self.detail = Detail(4 * (3 + 2 * LOOK + 1 + 4) + c // 2, detail_width)
+        self.detail = Detail(4 * (3 + 2 * LOOK + 1 + 4) + c // 2 + 4 * 2, detail_width)
 
     def predict(
         self,
@@ -73,6 +81,7 @@ class SweepNet(nn.Module):
         image: Tensor,  # B 3 H W
         cost: Tensor,  # B D H W
         lowest: Tensor | None = None,  # B H W: the plane of the lowest cost, where it is known already
+        guide: Tensor | None = None,  # B 2 H W: position and scale of the whole picture here; scale inf: not known
     ) -> SweepOutput:
         check_shape("image", image, "B C H W", C=3)
         height, width = image.shape[-2:]
@@ -85,27 +94,40 @@ class SweepNet(nn.Module):
         # The cost's mean over planes says how clear the minimum is: 0 without texture.
         clarity = cost.mean(1, keepdim=True)
         dtype = self.score.weight.dtype
-        context = torch.cat([image, lowest_position - 0.5, clarity], 1).to(dtype)
+        if guide is None:
+            guide = torch.stack([torch.full_like(lowest_position[:, 0], 0.5), lowest_position[:, 0] + torch.inf], 1)
+        else:
+            check_shape("guide", guide, "B C H W", B=len(image), C=2, H=height, W=width)
+            guide = pad_to_multiple(guide.to(lowest_position), STRIDE)
+        guided, spread = guide[:, :1], (guide[:, 1:] * steps).clamp_min(1)
+        trust = 1 / spread
+        context = torch.cat([image, lowest_position - 0.5, clarity, guided - 0.5, trust], 1).to(dtype)
         features = self.context(context.contiguous(memory_format=torch.channels_last))
-        logits = self.aggregate(cost, features)[:, : steps + 1]
+        logits = self.aggregate(cost, features, guided, spread)[:, : steps + 1]
         coarse = self.upsample(position_mean(logits), features[0])
         seen = [image, clarity, lowest_position - coarse.detach(), self.mode(logits) - coarse.detach()]
-        position, scale = self.refine(cost, coarse, seen, features[0])
+        known = (trust > 0).to(trust)
+        told = [(guided - coarse.detach()) * known, trust]
+        position, scale = self.refine(cost, coarse, seen, features[0], told)
         crop = (slice(None), 0, slice(height), slice(width))
         return SweepOutput(logits, coarse[crop], position[crop], scale[crop])
 
-    def aggregate(self, cost: Tensor, features: list[Tensor]) -> Tensor:  # B D h w
+    def aggregate(self, cost: Tensor, features: list[Tensor], guided: Tensor, spread: Tensor) -> Tensor:  # B D h w
         """The hourglass: cost B D H W to scores at a quarter of the size."""
-        # Planes go in pairs, and their number is halved twice more: planes of the worst cost fill up.
+        # Planes go in pairs, and their number is halved three times more: planes of the worst cost fill up.
+        steps = cost.shape[1] - 1
         spare = -cost.shape[1] % PLANE_STRIDE
         cost = functional.pad(cost.to(self.score.weight.dtype), (0, 0, 0, 0, 0, spare), value=1.0)
-        volume = fold(cost)
+        volume = torch.cat([fold(cost), distance_to_guide(guided, spread, steps, cost.shape[1]).to(cost.dtype)], -1)
         context = [
-            inject(feature).permute(0, 2, 3, 1)[:, None] for inject, feature in zip(self.inject, features, strict=True)
+            inject(feature).permute(0, 2, 3, 1)[:, None]
+            for inject, feature in zip([*self.inject, self.inject_3], features, strict=True)
         ]
         level_0 = self.level_0(self.stem(volume) + context[0])
         level_1 = self.level_1(self.down_1(level_0) + context[1])
         level_2 = self.level_2(self.down_2(level_1) + context[2])
+        level_3 = self.level_3(self.down_3(level_2) + context[3])
+        level_2 = level_2 + self.grow_3(level_3)
         up_1 = self.up_1(level_1 + self.grow_2(level_2))
         up_0 = self.up_0(level_0 + self.grow_1(up_1))
         batch, pairs, height, width, _ = up_0.shape
@@ -125,7 +147,9 @@ class SweepNet(nn.Module):
         likely = logits.argmax(1, keepdim=True).float() / (logits.shape[1] - 1)
         return functional.interpolate(likely, scale_factor=4, mode="nearest")
 
-    def refine(self, cost: Tensor, coarse: Tensor, maps: list[Tensor], feature: Tensor) -> tuple[Tensor, Tensor]:
+    def refine(
+        self, cost: Tensor, coarse: Tensor, maps: list[Tensor], feature: Tensor, told: list[Tensor]
+    ) -> tuple[Tensor, Tensor]:
         """Position and Laplace scale, B 1 H W each, from the cost around the estimate at full size."""
         steps = cost.shape[1] - 1
         estimate = coarse.detach()
@@ -133,7 +157,8 @@ class SweepNet(nn.Module):
         dtype = self.score.weight.dtype
         folded = functional.pixel_unshuffle(torch.cat([part.to(dtype) for part in maps], 1), 2)
         grown = functional.interpolate(self.to_detail(feature), scale_factor=2, mode="bilinear", align_corners=False)
-        inputs = torch.cat([folded, grown.to(dtype)], 1).contiguous(memory_format=torch.channels_last)
+        told_here = functional.pixel_unshuffle(torch.cat(told, 1).to(dtype), 2)
+        inputs = torch.cat([folded, grown.to(dtype), told_here], 1).contiguous(memory_format=torch.channels_last)
         answer = functional.pixel_shuffle(self.detail(inputs).float(), 2)
         shift, log_scale = answer[:, :1], answer[:, 1:]
         # A shift of 1 is a plane; the scale starts at three planes and stays above a fiftieth of one.
@@ -178,7 +203,7 @@ class Grow(nn.Module):
 
 
 class Context(nn.Module):
-    """The picture's features at 1/4, 1/8 and 1/16 of the size, the coarser ones having seen a wide surrounding."""
+    """The picture's features at 1/4, 1/8, 1/16 and 1/32 of the size, the coarser ones having seen a wide surrounding."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -194,10 +219,11 @@ class Context(nn.Module):
         first = self.first(image)
         second = self.second(first)
         third = self.third(second)
-        third = self.join_third(torch.cat([third, enlarge(self.widest(third), third)], 1))
+        widest = self.widest(third)
+        third = self.join_third(torch.cat([third, enlarge(widest, third)], 1))
         second = self.join_second(torch.cat([second, enlarge(third, second)], 1))
         first = self.join_first(torch.cat([first, enlarge(second, first)], 1))
-        return [first, second, third]
+        return [first, second, third, widest]
 
 
 class Detail(nn.Module):
@@ -212,7 +238,7 @@ class Detail(nn.Module):
                 nn.BatchNorm2d(width),
                 nn.ReLU(inplace=True),
             )
-            for reach in (1, 2, 1)
+            for reach in (1, 2, 1, 4, 1)
         )
         self.leave = nn.Conv2d(width, 8, 3, padding=1)
         nn.init.zeros_(self.leave.weight)
@@ -233,6 +259,21 @@ def fold(
     batch, planes, height, width = cost.shape
     parts = cost.view(batch, planes // 2, 2, height // 4, 4, width // 4, 4)
     return parts.permute(0, 1, 3, 5, 2, 4, 6).reshape(batch, planes // 2, height // 4, width // 4, 32)
+
+
+def distance_to_guide(
+    guided: Tensor,  # B 1 H W: a position 0..1
+    spread: Tensor,  # B 1 H W: its scale, in planes
+    steps: int,  # between the first and the last plane
+    planes: int,  # even, those that fill up included
+) -> Tensor:  # B D/2 H/4 W/4 2
+    """How many times the guide's scale each plane is from it, -1 for FARTHEST_FROM_GUIDE and more, 0 where none is."""
+    middle = functional.avg_pool2d(guided, 4)[:, 0, ..., None] * steps
+    spread = 1 / functional.avg_pool2d(1 / spread, 4)[:, 0, ..., None]
+    plane = torch.arange(planes, device=guided.device, dtype=guided.dtype)
+    away = (plane - middle).abs() / (spread * FARTHEST_FROM_GUIDE)
+    batch, height, width, _ = away.shape
+    return -away.clamp_max(1).view(batch, height, width, planes // 2, 2).permute(0, 3, 1, 2, 4)
 
 
 def enlarge(maps: Tensor, like: Tensor) -> Tensor:

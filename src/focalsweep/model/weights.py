@@ -52,7 +52,7 @@ class Weights:
 WEIGHTS = {
     "sweepnet": Weights(
         file="sweepnet.safetensors",
-        sha256="5bb30aab5ccc48d09a1d72db129d8db2fe687b5469e94651cbdf408a433be5d8",
+        sha256="9e1771a70794cc2fc5281e550681df28598fcd68c5d1b9c9bbac7fafedbde2de",
         recipe="focalsweep train configs/sweepnet.toml --time-limit 6.5 --textures TEXTURES, 3136 steps, then "
         "configs/sweepnet-refine.toml three times, each from the weights before, with --time-limit 8, 6.5 and 5, 4064, "
         "2572 and 1710 steps, on one H200; research/scripts/ship_sweepnet.py of the last two",

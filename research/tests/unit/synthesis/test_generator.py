@@ -157,7 +157,7 @@ def test_focus_on_a_part_and_planes_far_beyond_the_scene() -> None:
     def draws(**shares: float) -> list[Draw]:
         config = GeneratorConfig(**shares)  # type: ignore[arg-type]
         rngs = [np.random.default_rng(i) for i in range(200)]
-        return [draw_camera(rng, config, draw_view(rng, config), (0.5, 2.5), 4) for rng in rngs]
+        return [draw_camera(rng, config, draw_view(rng, config, config.size), (0.5, 2.5), 4) for rng in rngs]
 
     def focused(draw: Draw) -> float:  # share of the scene's range between the ends of focus
         inverse = [1 / d for d in draw.focus_distances]
