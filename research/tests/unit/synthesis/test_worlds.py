@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from focalsweep_research.synthesis.generator import GeneratorConfig, draw_view
 from focalsweep_research.synthesis.scenes import (
     BOX,
     CARD,
@@ -25,12 +24,14 @@ from focalsweep_research.synthesis.tracer import depth
 from focalsweep_research.synthesis.worlds import random_world
 
 SOLIDS, TEXTURES, WORLDS = 56, 20, 80
-CONFIG = GeneratorConfig(size=24)
 World = dict[str, Array]
 
 
 def view_of(number: int) -> View:
-    return draw_view(np.random.default_rng([1, number]), CONFIG)
+    rng = np.random.default_rng([1, number])
+    near = 1 / np.exp(rng.uniform(np.log(0.1), np.log(2)))
+    height, width = (24, 24) if number % 2 else (20, 32)
+    return View(near, near * rng.uniform(0, 0.7), width / 2 / np.tan(rng.uniform(0.13, 0.57)), height, width)
 
 
 def world_of(number: int, solids: int = SOLIDS) -> World:
