@@ -152,11 +152,12 @@ def green(palette: Palette) -> Paint:
 def foliage(stage: Stage, at: Spot, trunk: float, size: float, leaves: int, leaf: Paint, dice: Dice) -> None:
     """Cards with leaves cut out, on stems that part from the top of the trunk."""
     stage.rod(at, (0, 0, 0), (0, 0, trunk), 0.03 * size + 0.01 * trunk, leaf._replace(green=leaf.red * 0.7))
+    pitch = size * dice.scale(0.07, 0.3)
     for _ in range(leaves):
         turn, reach = dice.between(0, 6.28), size * dice.between(0.0, 0.6)
         centre = (reach * math.cos(turn), reach * math.sin(turn), trunk + size * dice.between(-0.15, 0.7))
         width = size * dice.between(0.7, 1.4)
-        waves, threshold = blobs(dice, size * dice.between(0.12, 0.4))
+        waves, threshold = blobs(dice, pitch)
         stage.card(
             at, centre, (width, width), leaf, waves, threshold, (dice.between(0, 6.28), dice.between(0.5, 2.6), 0.0)
         )
@@ -231,14 +232,33 @@ def person(stage: Stage, at: Spot, palette: Palette) -> None:
     stage.ball(at, 0, 0, neck, (0.11 * tall, 0.13 * tall, 0.17 * tall), skin)
 
 
+def broom(stage: Stage, at: Spot, palette: Palette) -> None:
+    """A stick that leans on the wall behind it."""
+    dice = palette.dice
+    tall, out = dice.between(0.9, 1.6), dice.between(0.15, 0.35)
+    aside = dice.between(-0.2, 0.2)
+    radius = dice.scale(0.008, 0.03)
+    stage.rod(at, (0, 0.3 - out, 0.02), (aside, 0.3 - radius, tall), radius, palette.thing())
+    if dice.chance(0.6):
+        stage.box(at, 0, 0.3 - out, 0, (0.3, 0.06, 0.08), palette.thing())
+
+
 # Radius of the footprint, and whether it stands with its back to a wall.
 IN_ROOMS: tuple[tuple[Furniture, float, bool], ...] = (
     *((table, 0.8, False), (table, 0.8, False), (chair, 0.3, False), (chair, 0.3, False), (stool, 0.22, False)),
     *((bookcase, 0.6, True), (sofa, 0.8, True), (sofa, 0.8, False), (floor_lamp, 0.2, True), (pot_plant, 0.3, True)),
     *((cupboard, 0.6, True), (cupboard, 0.6, True), (bed, 1.0, True), (crates, 0.4, False), (rucksack, 0.25, False)),
-    *((play_ball, 0.15, False), (animal, 0.3, False), (pile, 0.2, False), (person, 0.3, False)),
+    *((play_ball, 0.15, False), (animal, 0.3, False), (pile, 0.2, False), (person, 0.3, False), (broom, 0.15, True)),
 )
-DEEP = {bookcase: 0.18, sofa: 0.45, floor_lamp: 0.2, pot_plant: 0.3, cupboard: 0.33, bed: 1.0}  # behind the middle
+DEEP: dict[Furniture, float] = {
+    bookcase: 0.18,
+    sofa: 0.45,
+    floor_lamp: 0.2,
+    pot_plant: 0.3,
+    cupboard: 0.33,
+    bed: 1.0,
+    broom: 0.3,
+}  # behind the middle
 
 
 def skirting(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
@@ -334,12 +354,13 @@ def tree(stage: Stage, at: Spot, palette: Palette) -> None:
 
 def bush(stage: Stage, at: Spot, palette: Palette) -> None:
     dice, leaf = palette.dice, green(palette)
-    size = dice.between(0.3, 1.2)
+    size = dice.between(0.4, 1.3)
     dark = leaf._replace(red=leaf.red * 0.4, green=leaf.green * 0.4, blue=leaf.blue * 0.4)
-    stage.ball(at, 0, 0, -0.1 * size, (size, size, 0.9 * size), dark)
-    for _ in range(dice.count(4, 9)):
-        turn, reach = dice.between(0, 6.28), size * dice.between(0.2, 0.55)
-        waves, threshold = blobs(dice, size * dice.between(0.1, 0.35))
+    stage.ball(at, 0, 0, -0.1 * size, (0.7 * size, 0.7 * size, 0.75 * size), dark)
+    pitch = size * dice.scale(0.06, 0.25)
+    for _ in range(dice.count(5, 11)):
+        turn, reach = dice.between(0, 6.28), size * dice.between(0.15, 0.45)
+        waves, threshold = blobs(dice, pitch)
         centre = (reach * math.cos(turn), reach * math.sin(turn), size * dice.between(0.25, 0.75))
         tilt = (dice.between(0, 6.28), dice.between(0.6, 2.2), 0.0)
         stage.card(at, centre, (0.9 * size, 0.9 * size), leaf, waves, threshold, tilt)
@@ -419,6 +440,7 @@ def house(stage: Stage, at: Spot, palette: Palette) -> None:
     for side in (-1, 1):
         centre = (0.0, side * 0.27 * depth, tall + 0.26 * depth * math.tan(slope))
         stage.add(BOX, at, centre, (0.53 * width, half / 2, 0.06), roof, (0.0, -side * slope, 0.0))
+    stage.box(at, 0, 0, tall, (width, 0.55 * depth, 0.23 * depth * math.tan(slope)), paint)
     stage.box(at, dice.between(-0.3, 0.3) * width, -0.5 * depth, 0, (0.95, 0.06, 2.05), palette.thing())
     for k in range(dice.count(1, 3)):
         x = (k / 3 - 0.3) * width

@@ -22,7 +22,7 @@ class Palette:
         self.hard = hard
         self.plain_share = 0.93 if hard else dice.between(0.1, 0.55)
         self.gloss_share = dice.between(0.05, 0.35)
-        self.colourfulness = dice.between(0.05, 0.3)
+        self.colourfulness = dice.scale(0.05, 0.5)
         # Texture means differ in colour: plain surfaces share one, so that white on white is white on white.
         self.plain_texture = dice.count(0, textures - 1)
         self.tones = TONES[dice.pick(list(TONES))] if hard else ((0.45, 0.95), (0.05, 1.0))
@@ -35,7 +35,7 @@ class Palette:
             return self._paint(tone, self.dice.between(0, 0.05), 0.06)
         if kind < 0.75:
             return self._paint(tone, self.dice.between(0.05, 0.15), 0.1)
-        return self._paint(tone, self.dice.between(0.25, 1), 0.15)
+        return self._fine(self._paint(tone, self.dice.between(0.25, 1), 0.15))
 
     def ground(self) -> Paint:
         """Wood, tiles, carpet; seldom plain."""
@@ -45,11 +45,11 @@ class Palette:
             return self._paint(tone, self.dice.between(0, 0.06), 0.1)
         if kind < 0.45:
             return self.fabric(tone)
-        return self._paint(tone, self.dice.between(0.25, 1), 0.15)
+        return self._fine(self._paint(tone, self.dice.between(0.25, 1), 0.15))
 
     def outdoors(self) -> Paint:
         """Grass, stones, bark, brick."""
-        return self._paint(self.dice.between(0.3, 0.9), self.dice.between(0.4, 1), 0.15)
+        return self._fine(self._paint(self.dice.between(0.3, 0.9), self.dice.between(0.4, 1), 0.15))
 
     def fabric(self, tone: float | None = None) -> Paint:
         """Fine grain: a texel or two a pixel."""
@@ -78,6 +78,10 @@ class Palette:
     def shining(self) -> Paint:
         """A window or a lamp."""
         return self._paint(self.dice.scale(2, 10), self.dice.between(0, 0.1), 0.05)._replace(gloss=0.0)
+
+    def _fine(self, paint: Paint) -> Paint:
+        """For large surfaces: not one print all over the floor."""
+        return paint._replace(texels_a_px=self.dice.scale(0.6, 2.5))
 
     def _paint(self, tone: float, contrast: float, colour: float) -> Paint:
         dice = self.dice

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from focalsweep_research.synthesis.scenes import BOX, CARD, CYLINDER, ELLIPSOID, SHEET, WAVES
 
-
 UPRIGHT = math.pi / 2
+DEGREE = math.pi / 180
 PROBES = 9  # rays a side, to find out what is in sight
 
 Array = npt.NDArray[np.float64]
@@ -240,6 +240,7 @@ class Seen:
     paint: Array  # P 10, as Paint
     points: Array  # N 3: where rays end
     depth_of: Array  # P: typical depth of each solid in sight
+    things: int  # how many solids are in sight, sheets aside
 
     @property
     def nearest(self) -> float:
@@ -263,7 +264,9 @@ def look(stage: Stage, eye: Eye) -> Seen:
     total = np.bincount(owner, weights=nearest, minlength=len(rows))
     unseen = np.clip(centre[:, 2], nearest.min(), nearest.max())
     depth_of = np.where(times > 0, total / np.maximum(times, 1), unseen)
-    return Seen(kind, centre, axes, half, rows[:, 10:], (rays * nearest).T, depth_of)
+    return Seen(
+        kind, centre, axes, half, rows[:, 10:], (rays * nearest).T, depth_of, int(((times > 0) & (kind != SHEET)).sum())
+    )
 
 
 def _axes(turns: Array) -> Array:

@@ -6,6 +6,7 @@ where the view asks for it. The far end follows from the view's share of far to 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from focalsweep_research.synthesis.paints import Palette
 from focalsweep_research.synthesis.props import FLAT_LYING, ON_TABLES, SOLID_COLOURS, Prop, blobs
 from focalsweep_research.synthesis.scenes import CARD, SHEET, View, empty_scene
 from focalsweep_research.synthesis.stage import (
+    DEGREE,
     UPRIGHT,
     Array,
     Dice,
@@ -35,7 +37,7 @@ HARD = 0.14  # share of worlds in which nearly all is plain
 FEWEST = 6  # solids that every setting may use
 SKY_M, SUN_M = 5000.0, 1500.0
 LAMPS = 8  # places tried for a lamp
-DEGREE = math.pi / 180
+TRIES, WANTED = 4, (0, 2, 3, 4, 5, 6)  # compositions tried until that many things are in sight
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,15 @@ def random_world(rng: np.random.Generator, view: View, textures: int, solids: in
     hard = dice.chance(HARD)
     palette = Palette(dice, textures, hard)
     most = solids if dice.chance(0.4) else dice.count(FEWEST, solids)
-    stage = Stage(most)
-    setting = _choose(dice, frame, hard)(stage, frame, palette)
-    seen = look(stage, setting.eye)
-    lamp = _light(dice, setting, seen)
-    return _fields(stage, seen, lamp, view, solids)
+    compose = _choose(dice, frame, hard)
+    wanted = dice.pick(WANTED)
+    for _ in range(TRIES):
+        stage = Stage(most)
+        setting = compose(stage, frame, palette)
+        seen = look(stage, setting.eye)
+        if seen.things >= wanted and len(stage.rows) >= FEWEST - 2:
+            break
+    return _fields(stage, seen, _light(dice, setting, seen), view, solids)
 
 
 def _choose(dice: Dice, frame: Frame, hard: bool) -> Callable[[Stage, Frame, Palette], Setting]:
@@ -143,6 +149,12 @@ def _roll(dice: Dice) -> float:
     return dice.between(-1, 1) ** 3 * 10 * DEGREE
 
 
+def _eye_above(dice: Dice, frame: Frame, away: float, down: float) -> Eye:
+    """A camera that looks at the origin from `away` metres, `down` degrees below the horizon."""
+    angle = down * DEGREE
+    return eye_at(0, -away * math.cos(angle), away * math.sin(angle), -angle, _roll(dice), frame.reach)
+
+
 def room(stage: Stage, frame: Frame, palette: Palette) -> Setting:
     dice = palette.dice
     height = dice.scale(0.4, 1.7)
@@ -164,7 +176,7 @@ def room(stage: Stage, frame: Frame, palette: Palette) -> Setting:
         if place is not None and place[2] < far:
             size = (dice.between(0.8, 2.5), dice.between(0.6, 1.8), dice.between(0.006, 0.02))
             stage.box(spot(place[0], place[1], 0, ground.walls[0].yaw), 0, 0, 0, size, palette.fabric())
-    for _ in range(dice.count(1, 12)):
+    for _ in range(dice.count(2, 16)):
         if dice.chance(0.3):
             _hang_on_wall(stage, ground, ceiling, palette)
         else:
@@ -235,9 +247,7 @@ def table_top(stage: Stage, frame: Frame, palette: Palette) -> Setting:
     wide = dice.scale(0.25, 1.4)  # metres in sight across the picture, at the middle of the table
     away = wide / 2 / frame.reach_x
     down = dice.between(70, 90) if dice.chance(0.12) else dice.between(10, 55)
-    eye = eye_at(
-        0, -away * math.cos(down * DEGREE), away * math.sin(down * DEGREE), -down * DEGREE, _roll(dice), frame.reach
-    )
+    eye = _eye_above(dice, frame, away, down)
     back = min(max((0.75 * away / max(frame.ratio, 0.05) - away) / math.cos(min(down, 70) * DEGREE), 0.25 * wide), 5.0)
     ground = Ground(eye, [spot(0, back, 0, dice.between(-25, 25) * DEGREE)])
     limits = 99.0, 99.0  # half the table's width, and its end
@@ -253,8 +263,9 @@ def table_top(stage: Stage, frame: Frame, palette: Palette) -> Setting:
             ground.walls.append(wall)
             stage.wall(wall, palette.wall())
     props = SOLID_COLOURS if dice.chance(0.2) else ON_TABLES
-    for _ in range(dice.count(3, 15)):
-        _put_on_table(stage, ground, wide, limits, dice.pick(props), palette)
+    crowd = (dice.between(-0.5, 0.5), dice.between(-0.4, 0.7), dice.between(0.3, 1.2))
+    for _ in range(dice.count(3, 18)):
+        _put_on_table(stage, ground, wide, limits, dice.pick(props), palette, crowd)
     if limits[1] < 90 and back > limits[1] + 1:
         piece, radius, backed = dice.pick(IN_ROOMS)
         x, y = dice.between(-0.6, 0.6) * (back + away) * frame.reach_x, back - (DEEP[piece] if backed else radius)
@@ -279,19 +290,29 @@ def _add_table(stage: Stage, ground: Ground, wide: float, palette: Palette) -> t
 
 
 def _put_on_table(
-    stage: Stage, ground: Ground, wide: float, limits: tuple[float, float], prop: Prop, palette: Palette
+    stage: Stage,
+    ground: Ground,
+    wide: float,
+    limits: tuple[float, float],
+    prop: Prop,
+    palette: Palette,
+    crowd: tuple[float, float, float] = (0.0, 0.1, 0.9),
 ) -> None:
-    """A small thing where it is in sight and free; two of them may touch."""
+    """A small thing where it is in sight and free; two of them may touch.
+
+    `crowd` is where in the picture things stand, and how far around that.
+    """
     dice = palette.dice
-    size = wide * dice.scale(0.03, 0.16)
+    size = wide * dice.scale(0.035, 0.2)
+    u, v, spread = crowd
     for _ in range(4):
-        place = ground.eye.on_floor(dice.between(-0.9, 0.9), dice.between(-0.7, 0.95))
+        place = ground.eye.on_floor(u + spread * dice.between(-1, 1), v + spread * dice.between(-1, 1))
         if place is None or abs(place[0]) > limits[0] - size or place[1] > limits[1] - size:
             continue
         gap = 0.2 * abs(ground.eye.z) if ground.eye.z < 3 * size else 0.0
         if ground.claim(place[0], place[1], size * (0.5 if prop in FLAT_LYING else 1.0), gap):
             here = spot(place[0], place[1], 0, dice.between(0, 6.28))
-            stage.attempt(lambda: prop(stage, here, size, palette))
+            stage.attempt(lambda: prop(stage, here, size, palette))  # noqa: B023
             return
 
 
@@ -316,7 +337,7 @@ def outdoor(stage: Stage, frame: Frame, palette: Palette) -> Setting:
             stage.ball(
                 spot(u * distance, distance + broad), 0, 0, -tall / 2, (2 * broad, 2 * broad, tall), palette.outdoors()
             )
-    for _ in range(dice.count(2, 12)):
+    for _ in range(dice.count(3, 16)):
         piece, radius = dice.pick(OUTDOORS)
         depth = 1 / dice.between(1 / (1.3 * near), 1 / far)
         x, y, _ = eye.at_depth(dice.between(-1, 1), 0, depth)
@@ -358,8 +379,8 @@ def _surface(stage: Stage, frame: Frame, palette: Palette) -> Setting:
 def _above(dice: Dice, frame: Frame, down: float) -> tuple[Eye, float]:
     """A camera close to the ground that looks down at it, and how much of it is in sight across the picture."""
     wide = dice.scale(0.08, 0.4)
-    away, angle = wide / 2 / frame.reach_x, down * DEGREE
-    return eye_at(0, -away * math.cos(angle), away * math.sin(angle), -angle, _roll(dice), frame.reach), wide
+    away = wide / 2 / frame.reach_x
+    return _eye_above(dice, frame, away, down), wide
 
 
 def _board(stage: Stage, frame: Frame, palette: Palette) -> Setting:
@@ -433,14 +454,14 @@ def hanging(stage: Stage, frame: Frame, palette: Palette) -> Setting:
     far = min(near / max(frame.ratio, 0.1), 8.0)
     eye = eye_at(0, 0, 0, dice.between(-6, 6) * DEGREE, _roll(dice), frame.reach)
     stage.wall(spot(0, far, 0, dice.between(-30, 30) * DEGREE), palette.wall())
-    top = 2.5 * (frame.reach_y + 0.2) * far
+    top = 4.5 * (frame.reach_y + 0.2) * far
     if dice.chance(0.4):
         stage.floor(-dice.between(0.5, 1.0) * (frame.reach_y + 0.1) * far, palette.ground())
     ground = Ground(eye)
     for _ in range(dice.count(2, 10)):
         depth = 1 / dice.between(1 / near, 1 / (0.95 * far))
         x, y, z = eye.at_depth(dice.between(-0.9, 0.9), dice.between(-0.7, 0.6), depth)
-        size = depth * frame.reach_x * dice.scale(0.06, 0.35)
+        size = depth * frame.reach_x * dice.scale(0.08, 0.7)
         if ground.claim(x, y, size) and y + size < far * 0.98:
             build = dice.pick([_hanging_card, _hanging_card, _hanging_ball, _slack_wire, _hanging_beads])
             stage.attempt(lambda: build(stage, spot(x, y, z, dice.between(-0.7, 0.7)), size, top, palette))  # noqa: B023
@@ -486,7 +507,7 @@ def _slack_wire(stage: Stage, at: Spot, size: float, top: float, palette: Palett
     for k in range(parts + 1):
         s = 2 * k / parts - 1
         points.append((s * half, 0.0, sag * s * s))
-    for start, end in zip(points, points[1:], strict=False):
+    for start, end in itertools.pairwise(points):
         stage.rod(at, start, end, size * 0.03, paint)
     for x in (-half, half):
         stage.rod(at, (x, 0, sag), (x, 0, top - at.z), size * 0.03, paint)
