@@ -4,7 +4,7 @@ OUT/rooms.toml                     how all was rendered
 OUT/contact_sheet.png              some of the stacks
 OUT/phone_00/frame_0.png ...       16-bit sRGB of 10 bits; or frame_0.jpg, with the flaws of photographs
 OUT/phone_00/stack.toml            camera, focus distances, magnifications: as `focalsweep depth` reads them
-OUT/phone_00/depth_tenth_mm.png    16 bit, tenths of mm along the optical axis; depth.npy (metres) for small scenes
+OUT/phone_00/depth_log.png         16 bit, along the optical axis: 5 cm times exp(code / 10000), so to 5e-5 of it
 OUT/phone_00/texture.png           8 bit, thousandths of linear light: its deviation in 9 x 9 px, without noise
 OUT/phone_00/room.json             camera, flaws, what is in the room
 """
@@ -23,15 +23,14 @@ from focalsweep.results.writing import Writer, write_files
 from focalsweep_research.benchmark.objects import Library
 from focalsweep_research.benchmark.settings_file import keep_settings, library_lines
 from focalsweep_research.benchmark.workers import Stack
+from focalsweep_research.datasets.folder import LOG_PNG, LOG_START, LOG_STEP, read_depth
+from focalsweep_research.datasets.rooms import ABOUT, TEXTURE, TEXTURE_STEP
 from focalsweep_research.rooms.cameras import blur_px_per_dioptre
 from focalsweep_research.rooms.flaws import Flaws, draw_flaws, photographed
 from focalsweep_research.rooms.renderer import PlannedStack, RenderedRoom, RoomsConfig, all_stacks
 from focalsweep_research.rooms.scenes import VERSION
 
-SETTINGS, SHEET, ABOUT, TEXTURE = "rooms.toml", "contact_sheet.png", "room.json", "texture.png"
-DEPTH_STEP = 1e-4  # metres, of depth_tenth_mm.png
-TEXTURE_STEP = 1e-3  # of linear light, of texture.png
-SMALL = 0.18  # metres: scenes that begin nearer have their depth as floats
+SETTINGS, SHEET = "rooms.toml", "contact_sheet.png"
 ON_SHEET = 12
 SHEET_PX = (256, 192)
 
@@ -80,11 +79,8 @@ class RoomFiles:
         writers: dict[Path, Writer] = {
             folder / name: partial(_write, data) for name, data in zip(names, pictures, strict=True)
         }
-        if rendered.depth.min() < SMALL:
-            writers[folder / "depth.npy"] = partial(_save_depth, rendered.depth)
-        else:
-            codes = np.rint(rendered.depth / DEPTH_STEP).clip(0, 65535).astype(np.uint16)
-            writers[folder / "depth_tenth_mm.png"] = partial(_write, _png(codes))
+        depth = np.rint(np.log(rendered.depth / LOG_START) / LOG_STEP).clip(1, 65535).astype(np.uint16)
+        writers[folder / LOG_PNG] = partial(_write, _png(depth))
         writers[folder / TEXTURE] = partial(_write, _png(texture))
         writers[folder / "stack.toml"] = partial(_write, stack_toml(planned, names).encode())
         writers[folder / ABOUT] = partial(_write, json.dumps(about(rendered, flaws), indent=1).encode())
@@ -145,8 +141,6 @@ def _row(folder: Path) -> Any:
     """Three frames, depth from near, warm, to far, cold, and texture."""
     import cv2
 
-    from focalsweep_research.datasets.folder import read_depth
-
     paths = sorted(folder.glob("frame_*"))
     pictures = [cv2.imread(str(paths[i]))[..., ::-1] for i in (0, len(paths) // 2, -1)]
     depth = read_depth(folder)
@@ -169,7 +163,3 @@ def _png(codes: Any) -> bytes:
 
 def _write(data: bytes, file: IO[bytes]) -> None:
     file.write(data)
-
-
-def _save_depth(depth: Any, file: IO[bytes]) -> None:
-    np.save(file, depth.astype(np.float32))
