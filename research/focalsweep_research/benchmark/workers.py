@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -54,7 +55,8 @@ class StackRenderer:
 
     def side_by_side(self, stacks: list[Stack], workers: int, step: Step) -> Iterator[Finished]:
         """In the order in which they finish; a failure or an interruption ends it after the stacks at hand."""
-        settings = (self._files, self._renderer.reopen)
+        threads = max(1, 2 * (os.cpu_count() or 1) // workers)  # two for each core, for the end, when some rest
+        settings = (self._files, self._renderer.reopen, threads)
         context = multiprocessing.get_context("spawn")  # neither Mitsuba nor CUDA survives a fork
         with ProcessPoolExecutor(min(workers, len(stacks) or 1), context, _open_renderer, settings) as pool:
             try:
@@ -69,9 +71,12 @@ class StackRenderer:
 _renderer: StackRenderer | None = None  # of a process of the pool
 
 
-def _open_renderer(files: StackFiles, reopen: Callable[[], StackMaker]) -> None:
+def _open_renderer(files: StackFiles, reopen: Callable[[], StackMaker], threads: int) -> None:
     global _renderer
     _renderer = StackRenderer(files, reopen())
+    import drjit
+
+    drjit.set_thread_count(threads)
 
 
 def _make(stack: Stack) -> Finished:

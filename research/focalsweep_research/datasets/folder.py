@@ -1,8 +1,8 @@
 """A folder of stacks: each in a folder of its own with `stack.toml`, and with its depth where that is known.
 
-Depth is one of `depth_mm.png` (16 bit, mm, 0: unknown), `depth_tenth_mm.png` (tenths of mm), `depth_log.png` (16 bit, 5 cm
-times exp(code / 10000), 0: unknown: the same precision near and far), `depth.npy` (metres) and `depth.exr` (metres,
-channel Z or R); what is not positive and finite there is unknown.
+Depth is one of `depth_mm.png` (16 bit, mm, 0: unknown), `depth_tenth_mm.png` (tenths of mm), `depth_log.png` (16 bit,
+5 cm times exp(code / 10000), 0: unknown: as precise far as near), `depth.npy` (metres) and `depth.exr` (metres, channel
+Z or R); what is not positive and finite there is unknown.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 OUT/rooms.toml                     how all was rendered
 OUT/contact_sheet.png              some of the stacks
-OUT/phone_00/frame_0.png ...       16-bit sRGB of 10 bits; or frame_0.jpg, with the flaws of photographs
+OUT/phone_00/frame_0.png ...       8-bit sRGB; or frame_0.jpg, with the flaws of photographs
 OUT/phone_00/stack.toml            camera, focus distances, magnifications: as `focalsweep depth` reads them
 OUT/phone_00/depth_log.png         16 bit, along the optical axis: 5 cm times exp(code / 10000), so to 5e-5 of it
 OUT/phone_00/texture.png           8 bit, thousandths of linear light: its deviation in 9 x 9 px, without noise
@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from focalsweep.results.figures import srgb_8_bit
 from focalsweep.results.writing import Writer, write_files
 from focalsweep_research.benchmark.objects import Library
 from focalsweep_research.benchmark.settings_file import keep_settings, library_lines
@@ -72,7 +73,7 @@ class RoomFiles:
             flaws = draw_flaws(rng)
             pictures = photographed(rendered.frames, flaws, rng)
         else:
-            pictures = [_png(ten_bits(frame)) for frame in rendered.frames]
+            pictures = [_png(srgb_8_bit(frame)) for frame in rendered.frames]
         ending = "jpg" if planned.flawed else "png"
         names = [f"frame_{i}.{ending}" for i in range(len(pictures))]
         texture = np.clip(np.rint(rendered.texture / TEXTURE_STEP), 0, 255).astype(np.uint8)
@@ -129,14 +130,6 @@ def about(rendered: RenderedRoom, flaws: Flaws | None) -> dict[str, Any]:
     }
 
 
-def ten_bits(linear: Any) -> Any:
-    """16-bit sRGB in which the last six bits repeat the first: what is below the noise is not stored."""
-    light = np.clip(linear, 0, 1).astype(np.float64)
-    encoded = np.where(light <= 0.0031308, 12.92 * light, 1.055 * np.maximum(light, 1e-9) ** (1 / 2.4) - 0.055)
-    codes = np.rint(1023 * encoded).astype(np.uint16)
-    return codes << 6 | codes >> 4
-
-
 def _row(folder: Path) -> Any:
     """Three frames, depth from near, warm, to far, cold, and texture."""
     import cv2
@@ -158,7 +151,8 @@ def _png(codes: Any) -> bytes:
     import cv2
 
     pixels = np.ascontiguousarray(codes[..., ::-1] if codes.ndim == 3 else codes)
-    return bytes(cv2.imencode(".png", pixels, [cv2.IMWRITE_PNG_COMPRESSION, 9])[1])
+    options = [cv2.IMWRITE_PNG_COMPRESSION, 9, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_FILTERED]
+    return bytes(cv2.imencode(".png", pixels, options)[1])
 
 
 def _write(data: bytes, file: IO[bytes]) -> None:

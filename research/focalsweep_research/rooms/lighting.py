@@ -57,7 +57,7 @@ def _window(rng: Rng, shell: Shell, sight: Sight) -> Light | None:
         matrix = about_z(yaw)
         inward = -matrix[:, 1]
         centre = foot + matrix @ [along, 0, 0] + [0, 0, sill + size[1] / 2] + OUT_OF_WALL * inward
-        tint = np.array([0.92, 1.0, 1.1]) * (1 + rng.uniform(-0.06, 0.06, 3))
+        tint = np.array([0.97, 1.0, 1.05]) * (1 + rng.uniform(-0.06, 0.06, 3))
         light = Light(
             centre,
             matrix[:, 0] * size[0] / 2,
@@ -76,7 +76,7 @@ def _ceiling_lamp(rng: Rng, shell: Shell, strength: float) -> Light:
         rng.uniform(-0.4, 0.4) * shell.left, rng.uniform(-0.3, 0.5) * shell.back, shell.height - OUT_OF_WALL
     )
     turn = about_z(rng.uniform(0, math.pi))
-    tint = np.array([1.1, 1.0, 0.82]) * (1 + rng.uniform(-0.08, 0.08, 3))
+    tint = np.array([1.06, 1.0, 0.88]) * (1 + rng.uniform(-0.08, 0.08, 3))
     radiance = _radiance(tint * strength * rng.uniform(1.5, 2.5) / half**2)
     return Light(place, half * turn[:, 0], -half * turn[:, 1], np.array([0, 0, -1.0]), radiance)
 

@@ -14,12 +14,13 @@ from focalsweep_research.rooms.scenes import Room
 from focalsweep_research.rooms.solids import Solid, Surface
 
 DEPTH = 6  # edges of a path: five surfaces between a light and the lens
+SURE_DEPTH = 3  # beyond, a path goes on by chance, as likely as its light is strong
 SKY_COLOUR = (1.0, 1.0, 1.05)
 
 
 def room_spec(mi: Any, room: Room, library: Library, depth: int = DEPTH) -> Spec:
     """What `mitsuba.load_dict` takes, the lens at the origin; `mi` is Mitsuba with its variant set."""
-    spec: Spec = {"type": "scene", "integrator": {"type": "path", "max_depth": depth}}
+    spec: Spec = {"type": "scene", "integrator": {"type": "path", "max_depth": depth, "rr_depth": SURE_DEPTH}}
     if room.opened:
         path = library.sky(room.sky) if room.sky else None
         spec["sky"] = sky_plugin(mi, path, SKY_COLOUR, room.sky_turn_deg)
