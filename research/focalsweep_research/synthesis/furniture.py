@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from focalsweep_research.synthesis.paints import Palette
-from focalsweep_research.synthesis.props import FLAT_LYING, ON_TABLES, bag, ball, bars, beast, blobs, books, lattice
+from focalsweep_research.synthesis.props import FLAT_LYING, ON_TABLES, bag, ball, bars, beast, books, lattice, leaves
 from focalsweep_research.synthesis.scenes import BOX
 from focalsweep_research.synthesis.stage import UPRIGHT, Dice, Paint, Spot, Stage
 
@@ -149,15 +149,15 @@ def green(palette: Palette) -> Paint:
     return paint._replace(red=hue * tone, green=tone, blue=0.4 * tone)
 
 
-def foliage(stage: Stage, at: Spot, trunk: float, size: float, leaves: int, leaf: Paint, dice: Dice) -> None:
+def foliage(stage: Stage, at: Spot, trunk: float, size: float, sprays: int, leaf: Paint, dice: Dice) -> None:
     """Cards with leaves cut out, on stems that part from the top of the trunk."""
     stage.rod(at, (0, 0, 0), (0, 0, trunk), 0.03 * size + 0.01 * trunk, leaf._replace(green=leaf.red * 0.7))
     pitch = size * dice.scale(0.07, 0.3)
-    for _ in range(leaves):
+    for _ in range(sprays):
         turn, reach = dice.between(0, 6.28), size * dice.between(0.0, 0.6)
         centre = (reach * math.cos(turn), reach * math.sin(turn), trunk + size * dice.between(-0.15, 0.7))
         width = size * dice.between(0.7, 1.4)
-        waves, threshold = blobs(dice, pitch)
+        waves, threshold = leaves(dice, width, pitch)
         stage.card(
             at, centre, (width, width), leaf, waves, threshold, (dice.between(0, 6.28), dice.between(0.5, 2.6), 0.0)
         )
@@ -360,7 +360,7 @@ def bush(stage: Stage, at: Spot, palette: Palette) -> None:
     pitch = size * dice.scale(0.06, 0.25)
     for _ in range(dice.count(5, 11)):
         turn, reach = dice.between(0, 6.28), size * dice.between(0.15, 0.45)
-        waves, threshold = blobs(dice, pitch)
+        waves, threshold = leaves(dice, 0.9 * size, pitch)
         centre = (reach * math.cos(turn), reach * math.sin(turn), size * dice.between(0.25, 0.75))
         tilt = (dice.between(0, 6.28), dice.between(0.6, 2.2), 0.0)
         stage.card(at, centre, (0.9 * size, 0.9 * size), leaf, waves, threshold, tilt)

@@ -103,7 +103,10 @@ class Setting:
 
 
 def random_world(rng: np.random.Generator, view: View, textures: int, solids: int) -> dict[str, Array]:
-    """The fields of `Scenes` for one world of up to `solids` solids, at least FEWEST."""
+    """The fields of `Scenes` for one world of up to `solids` solids, at least FEWEST.
+
+    As in `random_scene` the first solid is the sheet behind all: a wall, or the sky.
+    """
     if solids < FEWEST:
         raise ValueError(f"solids must be at least {FEWEST}: {solids} are given")
     dice = Dice(rng)
@@ -126,7 +129,7 @@ def _choose(dice: Dice, frame: Frame, hard: bool) -> Callable[[Stage, Frame, Pal
     """Outdoors is mostly for views that reach far, close-ups for those that do not."""
     far = frame.ratio < 0.2
     outdoors = 0.0 if hard else 0.36 if far else 0.1
-    shares = (0.36, 0.32, outdoors, 0.04 if far else 0.12, 0.1)
+    shares = (0.38, 0.33, outdoors, 0.04 if far else 0.12, 0.07)
     options = (room, table_top, outdoor, close_up, hanging)
     at = dice.unit() * sum(shares)
     for share, option in zip(shares, options, strict=True):
@@ -561,7 +564,7 @@ def _lamp_place(dice: Dice, setting: Setting, seen: Seen, to_camera: Array, midd
 
 
 def _fields(stage: Stage, seen: Seen, lamp: Array, view: View, solids: int) -> dict[str, Array]:
-    """All of it scaled so that what is nearest in sight lies at the view's near end."""
+    """All of it scaled so that what is nearest in sight lies at the view's near end; the backmost sheet comes first."""
     scale = 1 / (view.near * seen.nearest)
     count = len(seen.kind)
     scene = empty_scene(solids)
@@ -570,17 +573,19 @@ def _fields(stage: Stage, seen: Seen, lamp: Array, view: View, solids: int) -> d
     waves[~cards, :, 0] *= scale
     half = seen.half * scale
     half[cards, 2] = seen.half[cards, 2]
-    scene["kind"][:count] = seen.kind
-    scene["centre"][:count] = seen.centre * scale
-    scene["axes"][:count] = seen.axes
-    scene["half"][:count] = half
-    scene["waves"][:count] = waves
-    scene["texture"][:count] = seen.paint[:, 0]
-    scene["mapping"][:count, 0] = seen.paint[:, 1] * view.focal_px / (seen.depth_of * scale)
-    scene["mapping"][:count, 1:] = seen.paint[:, 2:4]
-    scene["tint"][:count] = seen.paint[:, 4:7]
-    scene["contrast"][:count] = seen.paint[:, 7]
-    scene["gloss"][:count] = seen.paint[:, 8:10]
+    order = [seen.behind, *(i for i in range(count) if i != seen.behind)]
+    scene["kind"][:count] = seen.kind[order]
+    scene["centre"][:count] = seen.centre[order] * scale
+    scene["axes"][:count] = seen.axes[order]
+    scene["half"][:count] = half[order]
+    scene["waves"][:count] = waves[order]
+    paint = seen.paint[order]
+    scene["texture"][:count] = paint[:, 0]
+    scene["mapping"][:count, 0] = paint[:, 1] * view.focal_px / (seen.depth_of[order] * scale)
+    scene["mapping"][:count, 1:] = paint[:, 2:4]
+    scene["tint"][:count] = paint[:, 4:7]
+    scene["contrast"][:count] = paint[:, 7]
+    scene["gloss"][:count] = paint[:, 8:10]
     lamp[:3] *= scale
     lamp[4] *= scale
     scene["light"][:] = lamp
