@@ -30,12 +30,12 @@ def table(stage: Stage, at: Spot, palette: Palette) -> None:
     dice, paint = palette.dice, palette.thing()
     top = palette.thing() if dice.chance(0.4) else paint
     width, depth, height = dice.between(0.6, 1.6), dice.between(0.5, 0.9), dice.pick([0.45, 0.74, 0.74])
-    leg = dice.between(0.02, 0.06)
+    leg, thick = dice.between(0.02, 0.06), dice.between(0.02, 0.05)
     for x in (-0.5, 0.5):
         for y in (-0.5, 0.5):
             stage.box(at, x * (width - leg), y * (depth - leg), 0, (leg, leg, height), paint)
-    stage.box(at, 0, 0, height, (width, depth, dice.between(0.02, 0.05)), top)
-    litter(stage, at.at(0, 0, height + 0.05), width, depth, dice.count(0, 4), palette)
+    stage.box(at, 0, 0, height, (width, depth, thick), top)
+    litter(stage, at.at(0, 0, height + thick), width, depth, dice.count(0, 4), palette)
 
 
 def chair(stage: Stage, at: Spot, palette: Palette) -> None:
@@ -302,10 +302,11 @@ def curtain(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
     """Folds: a row of upright cylinders."""
     dice, cloth = palette.dice, palette.fabric() if palette.dice.chance(0.6) else palette.thing()
     folds, radius = dice.count(5, 12), dice.between(0.03, 0.06)
-    low = dice.pick([0.02, 0.02, 0.8])
+    low, high = dice.pick([0.0, 0.02, 0.8]), max(2.2, height - 0.1)
+    stage.box(at, -0.75 * radius, -0.06, high, (1.5 * radius * folds + 0.2, 0.14, 0.04), palette.thing())
     for k in range(folds):
         x, y = (k - folds / 2) * 1.5 * radius, -0.09 - dice.between(-0.4, 0.4) * radius
-        stage.cylinder(at, x, y, low, radius, max(2.2, height - 0.1) - low, cloth)
+        stage.cylinder(at, x, y, low, radius, high - low, cloth)
 
 
 def radiator(stage: Stage, at: Spot, height: float, palette: Palette) -> None:

@@ -44,7 +44,7 @@ def frond(dice: Dice, width: float) -> tuple[list[Wave], float]:
 
 def leaves(dice: Dice, width: float, pitch: float) -> tuple[list[Wave], float]:
     """Foliage on a card."""
-    return frond(dice, width) if dice.chance(0.5) else blobs(dice, pitch)
+    return frond(dice, width) if dice.chance(0.75) else blobs(dice, pitch)
 
 
 def mug(stage: Stage, at: Spot, size: float, palette: Palette) -> None:

@@ -37,7 +37,7 @@ HARD = 0.14  # share of worlds in which nearly all is plain
 FEWEST = 6  # solids that every setting may use
 SKY_M, SUN_M = 5000.0, 1500.0
 LAMPS = 8  # places tried for a lamp
-TRIES, WANTED = 4, (0, 2, 3, 4, 5, 6)  # compositions tried until that many things are in sight
+TRIES, WANTED = 6, (0, 2, 3, 4, 5, 6)  # compositions tried until that many things are in sight
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def table_top(stage: Stage, frame: Frame, palette: Palette) -> Setting:
             stage.wall(wall, palette.wall())
     props = SOLID_COLOURS if dice.chance(0.2) else ON_TABLES
     crowd = (dice.between(-0.5, 0.5), dice.between(-0.4, 0.7), dice.between(0.3, 1.2))
-    for _ in range(dice.count(3, 18)):
+    for _ in range(dice.count(4, 22)):
         _put_on_table(stage, ground, wide, limits, dice.pick(props), palette, crowd)
     if limits[1] < 90 and back > limits[1] + 1:
         piece, radius, backed = dice.pick(IN_ROOMS)
@@ -306,7 +306,7 @@ def _put_on_table(
     `crowd` is where in the picture things stand, and how far around that.
     """
     dice = palette.dice
-    size = wide * dice.scale(0.035, 0.2)
+    size = wide * dice.scale(0.04, 0.22)
     u, v, spread = crowd
     for _ in range(4):
         place = ground.eye.on_floor(u + spread * dice.between(-1, 1), v + spread * dice.between(-1, 1))
