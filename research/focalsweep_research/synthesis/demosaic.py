@@ -33,7 +33,7 @@ def _green_between(raw: Tensor, aware: Tensor) -> Tensor:
     """Green at red and blue pixels: of four neighbours, or of the two along the edge with the centre's curvature."""
     middle, bends, roughness = [], [], []
     for dim in (-2, -1):
-        far_before, before, after, far_after = (_shifted(raw, dim, by) for by in (-2, -1, 1, 2))
+        far_before, before, _, after, far_after = _neighbours(raw, dim, 2)
         bend = 2 * raw - far_before - far_after
         middle.append((before + after) / 2)
         bends.append(bend / 4)
@@ -46,13 +46,13 @@ def _green_between(raw: Tensor, aware: Tensor) -> Tensor:
 def _bilinear(sparse: Tensor) -> Tensor:
     """Fills in the zeros between samples that are two pixels apart."""
     for dim in (-2, -1):
-        sparse = sparse + (_shifted(sparse, dim, -1) + _shifted(sparse, dim, 1)) / 2
+        before, here, after = _neighbours(sparse, dim, 1)
+        sparse = torch.add(here, before + after, alpha=0.5)
     return sparse
 
 
-def _shifted(maps: Tensor, dim: int, by: int) -> Tensor:
-    """Values of the neighbours `by` pixels on; reflected about the border pixels, which keeps the filter's pattern."""
-    amount = [0, 0, 0, 0]
-    amount[2 * (-1 - dim) + (by > 0)] = abs(by)
-    padded = functional.pad(maps, amount, mode="reflect")
-    return padded.narrow(dim, max(by, 0), maps.shape[dim])
+def _neighbours(maps: Tensor, dim: int, reach: int) -> list[Tensor]:
+    """Values from `reach` pixels before to as many behind; reflected about border pixels, which keeps the pattern."""
+    sides = [reach, reach, 0, 0] if dim == -1 else [0, 0, reach, reach]
+    padded = functional.pad(maps, sides, mode="reflect")
+    return [padded.narrow(dim, start, maps.shape[dim]) for start in range(2 * reach + 1)]

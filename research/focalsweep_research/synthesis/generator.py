@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from focalsweep.types import Camera, DepthGrid, FocalStack
 from focalsweep_research.synthesis.apertures import aperture_samples
 from focalsweep_research.synthesis.jpeg import jpeg
 from focalsweep_research.synthesis.lens_flaws import draw_lens_flaws, flawed
-from focalsweep_research.synthesis.photograph import draw_flaws, photograph
+from focalsweep_research.synthesis.photograph import draw_flaws, metered_gain, photograph
 from focalsweep_research.synthesis.sample import Sample, Source
 from focalsweep_research.synthesis.scenes import Scenes, View, light_up, random_scene, stack_scenes
 from focalsweep_research.synthesis.textures import Atlas, make_atlas, read_pictures
@@ -238,13 +238,14 @@ def generate(
     traced = trace(config, atlas, drawing, step, device, aperture)
     frames = traced.images.shape[1]
     flaws = drawing.flaws and [draw_flaws(rng, frames) for rng in drawing.flaws]
+    gain = metered_gain((traced.whole or traced).images, flaws) if flaws else None  # a part has the whole's exposure
 
     def finished(traced: Traced, reductions: list[float]) -> Sample:
         """What a camera makes of the light, told what its metadata say."""
         softness_px = [sigma / by for sigma, by in zip(drawing.softness_px, reductions, strict=True)]
         images = soften(traced.images, softness_px)
         if flaws:
-            images = photograph(images, flaws, config.seed * 1_000_003 + step, reductions)
+            images = photograph(images, flaws, config.seed * 1_000_003 + step, reductions, gain)
         else:
             quieter = [replace(one, noise_std=one.noise_std / by) for one, by in zip(traced.draws, reductions, strict=True)]
             images = degrade(images, quieter, config.seed, step)

@@ -93,7 +93,7 @@ def _denoise(images: Tensor, flaws: Sequence[Flaws]) -> Tensor:
     to_ycc = torch.tensor(TO_YCC, dtype=torch.float64)
     there, back = (m.to(images, non_blocking=True) for m in (to_ycc, torch.linalg.inv(to_ycc)))
     before = torch.einsum("dc,bfchw->bfdhw", there, stable)
-    total = torch.zeros_like(before)
+    left = before.clone()
     for band_px, noise in zip(BAND_PX, BAND_NOISE, strict=True):
         sigmas_px = [band_px * one.denoise_px for one in flaws]
         thresholds = [
@@ -105,24 +105,29 @@ def _denoise(images: Tensor, flaws: Sequence[Flaws]) -> Tensor:
         ]
         after = _blur(before, sigmas_px)
         band = before - after
-        lost = _column(thresholds, images)[:, None, :, None, None].square()
-        energy = _blur(band.square(), sigmas_px).clamp_min(0)
-        total += band * ((energy - lost) / (energy + 1e-12)).clamp_min(0)
+        noise_energy = _column(thresholds, images)[:, None, :, None, None].square()
+        lost = (noise_energy / _blur(band.square(), sigmas_px).clamp_min_(1e-12)).clamp_max_(1)
+        left.addcmul_(band, lost, value=-1)
         before = after
-    return torch.einsum("cd,bfdhw->bfchw", back, total + before).square() - offset
+    return torch.einsum("cd,bfdhw->bfchw", back, left).square() - offset
 
 
 def _tone(images: Tensor, flaws: Sequence[Flaws]) -> Tensor:
     """Highlights compressed into the file's range, sRGB's curve, and what makers add to it; rises everywhere."""
-    most = ((_column([one.headroom for one in flaws], images) - SHOULDER) / (1 - SHOULDER))[_EACH]
-    above = (images - SHOULDER).clamp_min(0) / (1 - SHOULDER)
-    rolled = above * (1 + above / most.square()) / (1 + above)  # Reinhard's, with `most` as white
-    encoded = linear_to_srgb((images.clamp(0, SHOULDER) + (1 - SHOULDER) * rolled).clamp(0, 1))
+    # Above the shoulder Reinhard's curve t (1 + t / w^2) / (1 + t), t and its white w counted from there: a sum of
+    # t / w^2 and (1 - 1 / w^2) t / (1 + t).
+    share = ((1 - SHOULDER) / (_column([one.headroom for one in flaws], images) - SHOULDER))[_EACH].square()
+    above = (images - SHOULDER).clamp_min_(0)
+    light = images.clamp(0, SHOULDER).addcmul_(share, above)
+    light.addcmul_(1 - share, above / (1 + above / (1 - SHOULDER)))
+    encoded = linear_to_srgb(light.clamp_max_(1))
     encoded = encoded ** _column([2.2 / one.gamma for one in flaws], images)[_EACH]
-    rest = 1 - encoded
-    contrast = _column([one.contrast for one in flaws], images)[_EACH] * (encoded - rest)
-    lift = _column([one.lift for one in flaws], images)[_EACH] * rest.square()
-    return encoded + encoded * rest * (contrast + lift)
+    # The S-curve e (1 - e) (2 e - 1) and the shadows' e (1 - e)^3, times their amounts, by Horner.
+    contrast = _column([one.contrast for one in flaws], images)[_EACH]
+    lift = _column([one.lift for one in flaws], images)[_EACH]
+    slope = torch.addcmul(2 * (contrast - lift), lift, encoded)
+    slope = torch.addcmul(lift - contrast, slope, encoded)
+    return torch.addcmul(encoded, encoded - encoded.square(), slope)
 
 
 def _is_emphasised(one: Flaws) -> bool:

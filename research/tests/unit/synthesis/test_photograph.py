@@ -146,7 +146,10 @@ def test_noise_has_its_size_and_grows_with_the_light() -> None:
     assert red / green == pytest.approx(np.sqrt(0.25 * 4 + 0.75 * 2), rel=0.05)
 
 
-def test_frames_have_noise_of_their_own() -> None:
+def test_stacks_and_frames_have_noise_of_their_own() -> None:
+    one = replace(NONE, noise_std=0.01)
+    stacks = photograph(flat(0.4).expand(2, -1, -1, -1, -1), [one, replace(one, seed=1)], 0) - 0.4
+    assert abs(float((stacks[0] * stacks[1]).mean())) < 0.02 * float(stacks.square().mean())
     flaws = replace(NONE, drift=(STILL, STILL), noise_std=0.01)
     first, second = (photograph(flat(0.4).expand(-1, 2, -1, -1, -1), [flaws], 0) - 0.4)[0]
     assert abs(float((first * second).mean())) < 0.02 * float(first.square().mean())
@@ -204,13 +207,26 @@ def test_a_mosaic_leaves_plain_colours_and_loses_fine_ones(phase: tuple[int, int
 
 
 def test_an_edge_aware_mosaic_loses_less() -> None:
-    edge = torch.sigmoid((torch.arange(32)[:, None] * 0.3 + torch.arange(32) - 20) * 2)
-    images = (0.1 + edge[None, None] * torch.tensor([0.6, 0.5, 0.4])[:, None, None])[None]
-    bilinear, aware = (
-        (photograph(images, [replace(DEVELOPED, mosaic=True, edge_aware=aware)], 0) - images).square().mean()
-        for aware in (False, True)
-    )
-    assert float(aware) < 0.5 * float(bilinear)
+    row, column = torch.arange(40.0)[:, None], torch.arange(40.0)
+    for across in (row, column, 0.3 * row + column):
+        edge = torch.sigmoid((across - 20) * 1.5).expand(40, 40)
+        images = (0.1 + edge * torch.tensor([0.6, 0.5, 0.4])[:, None, None])[None, None]
+        bilinear, aware = (
+            (photograph(images, [replace(DEVELOPED, mosaic=True, edge_aware=aware)], 0) - images).square().mean()
+            for aware in (False, True)
+        )
+        assert float(aware) < 0.15 * float(bilinear)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_edge_aware_mosaic_bends_green_as_its_pixel_does(turned: bool) -> None:
+    at = torch.arange(40.0)
+    wave, stripes = 0.003 * torch.cos(2 * torch.pi * at / 5), 0.25 * torch.cos(2 * torch.pi * at / 3)
+    grey = 0.4 + wave[:, None] + stripes  # along the stripes, down, the wave is interpolated
+    images = (grey.mT if turned else grey).expand(1, 1, 3, 40, 40)
+    green = photograph(images, [replace(DEVELOPED, mosaic=True)], 0)[0, 0, 1]
+    worst = 0.003 * (1 - np.cos(2 * np.pi / 5))  # of the two neighbours' mean alone
+    assert float((green - images[0, 0, 1])[4:-4, 4:-4].abs().max()) < 0.6 * worst
 
 
 def test_noise_reduction_wipes_faint_texture_and_keeps_edges() -> None:
@@ -236,6 +252,28 @@ def test_tone_curves_rise_and_differ() -> None:
         assert bool((curves[-1].diff() > 0).all())
         assert float(curves[-1][-1]) == pytest.approx(1, abs=1e-3)
     assert float(torch.stack(curves)[:, 32].std()) > 0.03
+
+
+def test_contrast_parts_the_tones_and_lift_raises_the_dark_ones() -> None:
+    tones = torch.tensor([0.02, 0.1, 0.6]).expand(1, 1, 3, 3, 3)
+    low, middle, high = (photograph(tones, [replace(DEVELOPED, contrast=0.5)], 0) - tones)[0, 0, 0, 0].tolist()
+    assert low < -0.002
+    assert middle < -0.01
+    assert high > 0.02
+    lifted = (photograph(tones, [replace(DEVELOPED, lift=0.5)], 0) / tones - 1)[0, 0, 0, 0].tolist()
+    assert lifted[0] > 2 * lifted[1] > 4 * abs(lifted[2])
+
+
+def test_highlights_of_a_sensor_that_holds_more_are_compressed() -> None:
+    light = torch.tensor([0.3, 0.8, 1.5, 2.0, 5.0]).expand(1, 1, 3, 1, 5)
+    dark, shoulder, above, white, clipped = photograph(light, [replace(DEVELOPED, headroom=2.0)], 0)[
+        0, 0, 0, 0
+    ].tolist()
+    assert dark == pytest.approx(0.3, rel=1e-4)
+    t, w = 0.3 / 0.5, 1.5 / 0.5  # by Reinhard
+    assert shoulder == pytest.approx(0.5 + 0.5 * t * (1 + t / w**2) / (1 + t), rel=1e-4)
+    assert shoulder < above < white == pytest.approx(1, rel=1e-4)
+    assert clipped == white
 
 
 def test_sharpening_overshoots_near_edges_only_and_local_contrast_far_around() -> None:
