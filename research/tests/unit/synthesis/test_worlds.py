@@ -166,7 +166,7 @@ def share_held(world: World) -> float:
     while last:
         last = {i for i in waiting if any(touch(world, points, i, j) for j in last)}
         held, waiting = held | last, waiting - last
-    return len(held) / max(len(things), 1)
+    return len(held) / len(things) if things else 1.0
 
 
 def surface_points(world: World, i: int) -> Array:
