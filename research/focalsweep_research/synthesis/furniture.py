@@ -1,4 +1,4 @@
-"""What stands in rooms and outdoors, in life size, and what is fixed to walls (whose x runs along, y into the wall)."""
+"""What stands in rooms, in life size."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 
 from focalsweep_research.synthesis.paints import Palette
-from focalsweep_research.synthesis.props import FLAT_LYING, ON_TABLES, bag, ball, bars, beast, blobs, books, lattice
-from focalsweep_research.synthesis.scenes import BOX
-from focalsweep_research.synthesis.stage import UPRIGHT, Dice, Paint, Spot, Stage
+from focalsweep_research.synthesis.props import FLAT_LYING, ON_TABLES, bag, ball, beast, books, leaves
+from focalsweep_research.synthesis.stage import Dice, Paint, Spot, Stage
 
 Furniture = Callable[[Stage, Spot, Palette], None]
-Fixture = Callable[[Stage, Spot, float, Palette], None]  # at a spot of the wall on the floor; the room's height
 
 
 def litter(stage: Stage, at: Spot, width: float, depth: float, most: int, palette: Palette) -> None:
@@ -30,12 +28,12 @@ def table(stage: Stage, at: Spot, palette: Palette) -> None:
     dice, paint = palette.dice, palette.thing()
     top = palette.thing() if dice.chance(0.4) else paint
     width, depth, height = dice.between(0.6, 1.6), dice.between(0.5, 0.9), dice.pick([0.45, 0.74, 0.74])
-    leg = dice.between(0.02, 0.06)
+    leg, thick = dice.between(0.02, 0.06), dice.between(0.02, 0.05)
     for x in (-0.5, 0.5):
         for y in (-0.5, 0.5):
             stage.box(at, x * (width - leg), y * (depth - leg), 0, (leg, leg, height), paint)
-    stage.box(at, 0, 0, height, (width, depth, dice.between(0.02, 0.05)), top)
-    litter(stage, at.at(0, 0, height + 0.05), width, depth, dice.count(0, 4), palette)
+    stage.box(at, 0, 0, height, (width, depth, thick), top)
+    litter(stage, at.at(0, 0, height + thick), width, depth, dice.count(0, 4), palette)
 
 
 def chair(stage: Stage, at: Spot, palette: Palette) -> None:
@@ -149,15 +147,15 @@ def green(palette: Palette) -> Paint:
     return paint._replace(red=hue * tone, green=tone, blue=0.4 * tone)
 
 
-def foliage(stage: Stage, at: Spot, trunk: float, size: float, leaves: int, leaf: Paint, dice: Dice) -> None:
+def foliage(stage: Stage, at: Spot, trunk: float, size: float, sprays: int, leaf: Paint, dice: Dice) -> None:
     """Cards with leaves cut out, on stems that part from the top of the trunk."""
     stage.rod(at, (0, 0, 0), (0, 0, trunk), 0.03 * size + 0.01 * trunk, leaf._replace(green=leaf.red * 0.7))
     pitch = size * dice.scale(0.07, 0.3)
-    for _ in range(leaves):
+    for _ in range(sprays):
         turn, reach = dice.between(0, 6.28), size * dice.between(0.0, 0.6)
         centre = (reach * math.cos(turn), reach * math.sin(turn), trunk + size * dice.between(-0.15, 0.7))
         width = size * dice.between(0.7, 1.4)
-        waves, threshold = blobs(dice, pitch)
+        waves, threshold = leaves(dice, width, pitch)
         stage.card(
             at, centre, (width, width), leaf, waves, threshold, (dice.between(0, 6.28), dice.between(0.5, 2.6), 0.0)
         )
@@ -250,205 +248,7 @@ IN_ROOMS: tuple[tuple[Furniture, float, bool], ...] = (
     *((cupboard, 0.6, True), (cupboard, 0.6, True), (bed, 1.0, True), (crates, 0.4, False), (rucksack, 0.25, False)),
     *((play_ball, 0.15, False), (animal, 0.3, False), (pile, 0.2, False), (person, 0.3, False), (broom, 0.15, True)),
 )
+# How far from the wall the middle is of what stands with its back to it.
 DEEP: dict[Furniture, float] = {
-    bookcase: 0.18,
-    sofa: 0.45,
-    floor_lamp: 0.2,
-    pot_plant: 0.3,
-    cupboard: 0.33,
-    bed: 1.0,
-    broom: 0.3,
-}  # behind the middle
-
-
-def skirting(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    stage.box(at, 0, -0.01, 0, (12.0, 0.02, palette.dice.between(0.06, 0.14)), palette.wall())
-
-
-def door(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    paint, width, tall = palette.wall(), palette.dice.between(0.75, 0.95), min(2.05, height)
-    for x in (-0.5, 0.5):
-        stage.box(at, x * width, -0.02, 0, (0.08, 0.05, tall), paint)
-    stage.box(at, 0, -0.02, tall, (width + 0.08, 0.05, 0.08), paint)
-    stage.box(at, 0, -0.01, 0, (width, 0.03, tall), palette.thing() if palette.dice.chance(0.4) else paint)
-    stage.rod(at, (0.42 * width, -0.07, 1.02), (0.28 * width, -0.07, 1.02), 0.01, palette.plain(0.2, 0.7))
-    stage.rod(at, (0.42 * width, -0.07, 1.02), (0.42 * width, 0, 1.02), 0.01, palette.plain(0.2, 0.7))
-
-
-def picture(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    dice = palette.dice
-    size = dice.scale(0.15, 0.9)
-    wide, tall, z = size, size * dice.between(0.6, 1.5), dice.between(1.0, 1.6)
-    stage.box(at, 0, -0.01, z - tall / 2, (wide, 0.025, tall), palette.thing())
-    inner = dice.between(0.75, 0.95)
-    stage.box(at, 0, -0.015, z - inner * tall / 2, (inner * wide, 0.03, inner * tall), palette.print())
-
-
-def window(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    """Bright panes in a frame with a sill."""
-    dice, frame = palette.dice, palette.plain(0.6, 0.95)
-    width, tall, low = dice.between(0.6, 1.6), dice.between(0.7, 1.3), dice.between(0.7, 1.0)
-    pane = palette.plain(0.02, 0.9) if palette.hard or dice.chance(0.3) else palette.shining()
-    stage.box(at, 0, -0.005, low, (width, 0.02, tall), pane)
-    for x in (-0.5, 0.5) if dice.chance(0.5) else (-0.5, 0.0, 0.5):
-        stage.box(at, x * width, -0.02, low, (0.06, 0.05, tall), frame)
-    stage.box(at, 0, -0.02, low + tall, (width + 0.06, 0.05, 0.06), frame)
-    stage.box(at, 0, -0.08, low - 0.04, (width + 0.15, 0.18, 0.04), frame)
-    if dice.chance(0.5):
-        litter(stage, at.at(0, -0.1, low), width, 0.12, dice.count(1, 3), palette)
-
-
-def curtain(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    """Folds: a row of upright cylinders."""
-    dice, cloth = palette.dice, palette.fabric() if palette.dice.chance(0.6) else palette.thing()
-    folds, radius = dice.count(5, 12), dice.between(0.03, 0.06)
-    low = dice.pick([0.02, 0.02, 0.8])
-    for k in range(folds):
-        x, y = (k - folds / 2) * 1.5 * radius, -0.09 - dice.between(-0.4, 0.4) * radius
-        stage.cylinder(at, x, y, low, radius, max(2.2, height - 0.1) - low, cloth)
-
-
-def radiator(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    dice, paint = palette.dice, palette.plain(0.6, 0.95)
-    ribs = dice.count(5, 12)
-    for k in range(ribs):
-        stage.box(at, (k - ribs / 2) * 0.09, -0.07, 0.1, (0.06, 0.09, 0.55), paint)
-    for z in (0.15, 0.55):
-        stage.box(at, -0.045, -0.04, z, (ribs * 0.09, 0.08, 0.03), paint)
-    stage.rod(at, (-0.5 * ribs * 0.09, -0.05, 0.12), (-0.5 * ribs * 0.09, -0.05, 0.0), 0.012, paint)
-
-
-def shelf(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    dice, paint = palette.dice, palette.thing()
-    width, z = dice.between(0.5, 1.4), dice.between(0.9, 1.6)
-    stage.box(at, 0, -0.11, z, (width, 0.22, 0.025), paint)
-    litter(stage, at.at(0, -0.12, z + 0.025), width, 0.18, dice.count(1, 6), palette)
-
-
-def small_fixtures(stage: Stage, at: Spot, height: float, palette: Palette) -> None:
-    """A switch, a socket, a clock."""
-    dice = palette.dice
-    stage.box(at, 0, -0.005, 1.05, (0.08, 0.012, 0.08), palette.plain(0.7, 0.95))
-    stage.box(at, dice.between(-0.4, 0.4), -0.005, 0.28, (0.08, 0.012, 0.08), palette.plain(0.7, 0.95))
-    if dice.chance(0.5):
-        x, z = dice.between(-0.6, 0.6), dice.between(1.5, 1.9)
-        stage.rod(at, (x, 0.0, z), (x, -0.04, z), dice.between(0.1, 0.18), palette.thing())
-
-
-ON_WALLS: tuple[Fixture, ...] = (
-    *(door, picture, picture, picture, window, window, curtain, radiator, shelf, shelf, small_fixtures),
-)
-
-
-def tree(stage: Stage, at: Spot, palette: Palette) -> None:
-    dice, bark = palette.dice, palette.outdoors()._replace(red=0.35, green=0.25, blue=0.18)
-    trunk, radius, size = dice.between(1.5, 4), dice.between(0.06, 0.25), dice.between(1.2, 3.5)
-    stage.cylinder(at, 0, 0, -0.2, radius, trunk + 0.2, bark)
-    for _ in range(dice.count(1, 3)):
-        turn, low = dice.between(0, 6.28), dice.between(0.6, 1.0) * trunk
-        end = (0.4 * size * math.cos(turn), 0.4 * size * math.sin(turn), trunk + 0.4 * size)
-        stage.rod(at, (0, 0, low), end, 0.35 * radius, bark)
-    if dice.chance(0.8):
-        foliage(stage, at.at(0, 0, trunk - 0.1), 0.2 * size, size, dice.count(5, 10), green(palette), dice)
-
-
-def bush(stage: Stage, at: Spot, palette: Palette) -> None:
-    dice, leaf = palette.dice, green(palette)
-    size = dice.between(0.4, 1.3)
-    dark = leaf._replace(red=leaf.red * 0.4, green=leaf.green * 0.4, blue=leaf.blue * 0.4)
-    stage.ball(at, 0, 0, -0.1 * size, (0.7 * size, 0.7 * size, 0.75 * size), dark)
-    pitch = size * dice.scale(0.06, 0.25)
-    for _ in range(dice.count(5, 11)):
-        turn, reach = dice.between(0, 6.28), size * dice.between(0.15, 0.45)
-        waves, threshold = blobs(dice, pitch)
-        centre = (reach * math.cos(turn), reach * math.sin(turn), size * dice.between(0.25, 0.75))
-        tilt = (dice.between(0, 6.28), dice.between(0.6, 2.2), 0.0)
-        stage.card(at, centre, (0.9 * size, 0.9 * size), leaf, waves, threshold, tilt)
-
-
-def grass(stage: Stage, at: Spot, palette: Palette) -> None:
-    """Tufts: cards cut into blades."""
-    dice, leaf = palette.dice, green(palette)
-    for _ in range(dice.count(2, 4)):
-        waves, threshold = bars(dice, dice.between(0.015, 0.05))
-        width, tall = dice.between(0.15, 0.5), dice.between(0.1, 0.35)
-        x, y = dice.between(-0.2, 0.2), dice.between(-0.2, 0.2)
-        tilt = (dice.between(0, 6.28), UPRIGHT + dice.between(-0.3, 0.3), 0.0)
-        stage.card(at, (x, y, 0.45 * tall), (width, tall), leaf, waves, threshold, tilt)
-
-
-def fence(stage: Stage, at: Spot, palette: Palette) -> None:
-    dice, paint = palette.dice, palette.outdoors() if palette.dice.chance(0.6) else palette.thing()
-    length, tall = dice.between(2, 8), dice.between(0.7, 1.6)
-    waves, threshold = (
-        bars(dice, dice.between(0.06, 0.25)) if dice.chance(0.6) else lattice(dice, dice.between(0.05, 0.2))
-    )
-    stage.card(at, (0, 0, 0.5 * tall), (length, tall), paint, waves, threshold)
-    for z in (0.25 * tall, 0.8 * tall):
-        stage.box(at, 0, 0.03, z, (length, 0.03, 0.06), paint)
-    posts = dice.count(2, 4)
-    for k in range(posts):
-        stage.box(at, (k / (posts - 1) - 0.5) * length, 0.06, -0.1, (0.09, 0.09, tall + 0.15), paint)
-
-
-def post(stage: Stage, at: Spot, palette: Palette) -> None:
-    """A post, often with a notice on it."""
-    dice, paint = palette.dice, palette.thing()
-    tall = dice.between(0.6, 3)
-    stage.cylinder(at, 0, 0, -0.1, dice.scale(0.02, 0.1), tall + 0.1, paint)
-    if dice.chance(0.5):
-        wide = dice.between(0.3, 0.8)
-        stage.box(at, 0, -0.03, 0.75 * tall, (wide, 0.04, min(wide, 0.24 * tall)), palette.print())
-
-
-def rock(stage: Stage, at: Spot, palette: Palette) -> None:
-    dice, paint = palette.dice, palette.outdoors()
-    for _ in range(dice.count(1, 3)):
-        size = dice.scale(0.15, 0.9)
-        x, y, z = dice.between(-0.5, 0.5) * size, dice.between(-0.5, 0.5) * size, -0.35 * size
-        stage.ball(
-            at, x, y, z, (size, size * dice.between(0.6, 1), size * dice.between(0.6, 1)), paint, dice.between(0, 3)
-        )
-
-
-def bench(stage: Stage, at: Spot, palette: Palette) -> None:
-    paint = palette.thing()
-    for x in (-0.6, 0.6):
-        stage.box(at, x, 0, -0.05, (0.06, 0.4, 0.48), paint)
-    for k in range(3):
-        stage.box(at, 0, -0.15 + 0.15 * k, 0.43, (1.5, 0.11, 0.03), paint)
-        if k < 2:
-            stage.box(at, 0, 0.2, 0.55 + 0.17 * k, (1.5, 0.03, 0.11), paint)
-    for x in (-0.6, 0.6):
-        stage.box(at, x, 0.22, 0, (0.06, 0.04, 0.85), paint)
-
-
-def low_wall(stage: Stage, at: Spot, palette: Palette) -> None:
-    dice = palette.dice
-    stage.box(
-        at, 0, 0, -0.1, (dice.between(1.5, 6), dice.between(0.2, 0.4), dice.between(0.5, 1.3)), palette.outdoors()
-    )
-
-
-def house(stage: Stage, at: Spot, palette: Palette) -> None:
-    """A box with doors and windows, under two slabs."""
-    dice, paint = palette.dice, palette.wall() if palette.dice.chance(0.5) else palette.outdoors()
-    width, depth, tall = dice.between(4, 9), dice.between(3, 6), dice.between(2.5, 5)
-    stage.box(at, 0, 0, -0.2, (width, depth, tall + 0.2), paint)
-    roof, slope = palette.outdoors(), dice.between(0.4, 0.8)
-    half = 0.58 * depth / math.cos(slope)
-    for side in (-1, 1):
-        centre = (0.0, side * 0.27 * depth, tall + 0.26 * depth * math.tan(slope))
-        stage.add(BOX, at, centre, (0.53 * width, half / 2, 0.06), roof, (0.0, -side * slope, 0.0))
-    stage.box(at, 0, 0, tall, (width, 0.55 * depth, 0.23 * depth * math.tan(slope)), paint)
-    stage.box(at, dice.between(-0.3, 0.3) * width, -0.5 * depth, 0, (0.95, 0.06, 2.05), palette.thing())
-    for k in range(dice.count(1, 3)):
-        x = (k / 3 - 0.3) * width
-        stage.box(at, x, -0.5 * depth, 0.42 * tall, (0.9, 0.06, 1.1), palette.plain(0.02, 0.3))
-
-
-OUTDOORS: tuple[tuple[Furniture, float], ...] = (
-    *((tree, 0.4), (tree, 0.4), (bush, 0.5), (bush, 0.5), (grass, 0.3), (grass, 0.3), (fence, 1.5), (fence, 1.5)),
-    *((post, 0.2), (post, 0.2), (rock, 0.5), (rock, 0.5), (bench, 0.8), (low_wall, 1.5), (house, 4.0)),
-    *((person, 0.3), (person, 0.3), (animal, 0.4), (crates, 0.4), (rucksack, 0.25), (play_ball, 0.2)),
-)
+    bookcase: 0.18 sofa: 0.45 floor_lamp: 0.2 pot_plant: 0.3 cupboard: 0.33 bed: 1.0 broom: 0.3,
+}

@@ -33,6 +33,20 @@ def blobs(dice: Dice, pitch: float) -> tuple[list[Wave], float]:
     return waves, dice.between(-0.3, 0.7)
 
 
+def frond(dice: Dice, width: float) -> tuple[list[Wave], float]:
+    """A leaf or a spray of them: round within a card of that width, cut into by a third wave."""
+    k, turn = 2 * math.pi / width * dice.scale(2, 9), dice.between(0, 2 * math.pi)
+    long = math.pi / width
+    narrow = long * dice.scale(1, 2.5)
+    cut = (dice.between(0.3, 1.5), k * math.cos(turn), k * math.sin(turn), dice.between(0, 2 * math.pi))
+    return [(2.0, long, 0.0, math.pi / 2), (2.0, 0.0, narrow, math.pi / 2), cut], dice.between(2.0, 3.0)
+
+
+def leaves(dice: Dice, width: float, pitch: float) -> tuple[list[Wave], float]:
+    """Foliage on a card."""
+    return frond(dice, width) if dice.chance(0.75) else blobs(dice, pitch)
+
+
 def mug(stage: Stage, at: Spot, size: float, palette: Palette) -> None:
     paint, dice = palette.thing(), palette.dice
     height, radius = size * dice.between(1.6, 2.4), 0.75 * size
@@ -222,8 +236,8 @@ def plant(stage: Stage, at: Spot, size: float, palette: Palette) -> None:
         turn, reach, rise = dice.between(0, 6.28), size * dice.between(0.2, 0.8), size * dice.between(0.8, 2.4)
         x, y, z = reach * math.cos(turn), reach * math.sin(turn), height + rise
         stage.rod(at, (0, 0, 0.9 * height), (x, y, z), 0.04 * size, leaf)
-        waves, threshold = blobs(dice, size * dice.between(0.25, 0.6))
         width = size * dice.between(0.8, 1.8)
+        waves, threshold = leaves(dice, width, size * dice.between(0.25, 0.6))
         tilt = (dice.between(0, 6.28), dice.between(0.4, 2.2), 0.0)
         stage.card(at, (x, y, z), (width, width), leaf, waves, threshold, tilt)
 

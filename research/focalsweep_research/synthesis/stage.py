@@ -241,6 +241,7 @@ class Seen:
     points: Array  # N 3: where rays end
     depth_of: Array  # P: typical depth of each solid in sight
     things: int  # how many solids are in sight, sheets aside
+    behind: int  # the sheet in sight that is farthest, in the mean
 
     @property
     def nearest(self) -> float:
@@ -264,9 +265,10 @@ def look(stage: Stage, eye: Eye) -> Seen:
     total = np.bincount(owner, weights=nearest, minlength=len(rows))
     unseen = np.clip(centre[:, 2], nearest.min(), nearest.max())
     depth_of = np.where(times > 0, total / np.maximum(times, 1), unseen)
-    return Seen(
-        kind, centre, axes, half, rows[:, 10:], (rays * nearest).T, depth_of, int(((times > 0) & (kind != SHEET)).sum())
-    )
+    in_sight = times > 0
+    things = int((in_sight & (kind != SHEET)).sum())
+    behind = int(np.where(kind == SHEET, np.where(in_sight, depth_of, 1e-9), 0).argmax())
+    return Seen(kind, centre, axes, half, rows[:, 10:], (rays * nearest).T, depth_of, things, behind)
 
 
 def _axes(turns: Array) -> Array:

@@ -129,8 +129,20 @@ def test_the_far_end_follows_the_view(inverse_depths: list[tuple[float, float]])
     assert np.median(seen[asked > 0.45]) > 1.5 * np.median(seen[asked < 0.2])
 
 
+def test_the_first_solid_is_the_sheet_behind_all(worlds: list[World]) -> None:
+    assert all(world["kind"][0] == SHEET for world in worlds)
+    backmost = []
+    for number, world in enumerate(worlds):
+        view = view_of(number)
+        focal_px = torch.tensor([view.focal_px], dtype=torch.float32)
+        alone = {**world, "kind": np.where(np.arange(SOLIDS) == 0, world["kind"], EMPTY)}
+        seen, wall = (depth(stack_scenes([w]), focal_px, (view.height, view.width)) for w in (world, alone))
+        backmost.append(bool((wall.min() > 0) & torch.isclose(seen, wall)[seen >= 0.8 * seen.max()].any()))
+    assert np.mean(backmost) > 0.8
+
+
 def test_solids_are_held_by_others(worlds: list[World]) -> None:
-    assert np.mean([share_held(world) for world in worlds]) > 0.97
+    assert np.mean([share_held(world) for world in worlds]) > 0.99
 
 
 def test_what_floats_is_found(worlds: list[World]) -> None:
@@ -154,7 +166,7 @@ def share_held(world: World) -> float:
     while last:
         last = {i for i in waiting if any(touch(world, points, i, j) for j in last)}
         held, waiting = held | last, waiting - last
-    return len(held) / max(len(things), 1)
+    return len(held) / len(things) if things else 1.0
 
 
 def surface_points(world: World, i: int) -> Array:
