@@ -19,6 +19,7 @@ from focalsweep.types import Camera, DepthGrid, FocalStack
 from focalsweep_research.synthesis.apertures import aperture_samples
 from focalsweep_research.synthesis.jpeg import jpeg
 from focalsweep_research.synthesis.lens_flaws import draw_lens_flaws, flawed
+from focalsweep_research.synthesis.more_textures import procedural_more
 from focalsweep_research.synthesis.photograph import draw_flaws, metered_gain, photograph
 from focalsweep_research.synthesis.sample import Sample, Source
 from focalsweep_research.synthesis.scenes import Scenes, View, light_up, random_scene, stack_scenes
@@ -63,13 +64,14 @@ class GeneratorConfig:
     f_number_error: float = 0.01
     odd_aperture: float = 0.3  # share of lenses whose aperture is a polygon or soft
     textures: int = 160  # procedural ones
+    more_textures: int = 0  # procedural ones of other kinds: bricks, tiles, cloth, plaster (see `more_textures`)
     texture_folder: str = ""  # more of them (see `textures.read_pictures`)
     held_out: bool = False  # every fifth texture is for validation, the others for training
     worlds: float = 0.0  # share of scenes with gravity, furniture, shadows (see `worlds`)
     photographs: float = 0.0  # share of batches with the flaws of photographs (see `photograph`), odd lenses among them
     parts: float = 0.0  # share of batches that are parts of larger pictures, which they come with
     whole: int = 192  # size of those, made small
-    reduction: Range = (1.4, 8.0) # * how much smaller they are
+    reduction: Range = (1.4, 8.0)  # * how much smaller they are
     part_blur_px: Range = (1.5, 60.0)  # * in parts, in place of blur_px
     seed: int = 0
 
@@ -90,7 +92,7 @@ def make_source(config: GeneratorConfig) -> Source:
     While a batch is used, the next one is made in another thread; on a GPU in another stream, so that what the
     generator waits for does not hold up the training step.
     """
-    atlas = held_atlas(config.textures, config.texture_folder, config.held_out)
+    atlas = atlas_of(config)
     on_device: dict[torch.device, Atlas] = {}
     streams: dict[torch.device, torch.cuda.Stream] = {}
     maker = ThreadPoolExecutor(1)
@@ -127,11 +129,17 @@ def make_source(config: GeneratorConfig) -> Source:
     return source
 
 
+def atlas_of(config: GeneratorConfig) -> Atlas:
+    return held_atlas(config.textures, config.texture_folder, config.held_out, config.more_textures)
+
+
 @lru_cache(maxsize=2)
-def held_atlas(textures: int, texture_folder: str, held_out: bool) -> Atlas:
+def held_atlas(textures: int, texture_folder: str, held_out: bool, more_textures: int = 0) -> Atlas:
     """Training and held-out textures never meet: procedural ones by seed, pictures by their place in the index."""
+    seed = 1_000_003 if held_out else 7
     pictures = read_pictures(Path(texture_folder), lambda i: (i % 5 == 4) == held_out) if texture_folder else []
-    return make_atlas(textures, 1_000_003 if held_out else 7, pictures)
+    more = [procedural_more(np.random.default_rng([seed, 1, i])) for i in range(more_textures)]
+    return make_atlas(textures, seed, [*more, *pictures])
 
 
 @dataclass(frozen=True)
@@ -247,7 +255,9 @@ def generate(
         if flaws:
             images = photograph(images, flaws, config.seed * 1_000_003 + step, reductions, gain)
         else:
-            quieter = [replace(one, noise_std=one.noise_std / by) for one, by in zip(traced.draws, reductions, strict=True)]
+            quieter = [
+                replace(one, noise_std=one.noise_std / by) for one, by in zip(traced.draws, reductions, strict=True)
+            ]
             images = degrade(images, quieter, config.seed, step)
         return Sample(_stack(traced.draws, images), _planes(traced.draws, config.planes), traced.depth)
 

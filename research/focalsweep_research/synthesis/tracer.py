@@ -34,7 +34,21 @@ BRIGHTEST_LAMP = 4.0  # times its light at the camera
 AMBIENT_REACH = (0.02, 0.3)  # of the depth: how far from a surface ambient light is asked for
 LAMP_SAMPLES = 16
 BORDER_PX = 32  # that is lit around the picture
-BESIDE_PX = ((0, 0), (2, 0), (-2, 0), (0, 2), (0, -2), (6, 0), (-6, 0), (0, 6), (0, -6), (16, 0), (-16, 0), (0, 16), (0, -16))
+BESIDE_PX = (
+    (0, 0),
+    (2, 0),
+    (-2, 0),
+    (0, 2),
+    (0, -2),
+    (6, 0),
+    (-6, 0),
+    (0, 6),
+    (0, -6),
+    (16, 0),
+    (-16, 0),
+    (0, 16),
+    (0, -16),
+)
 LEAST_STEP = 1e-4  # of the way to the lamp
 FULL_COVER = 2.0  # samples a square pixel of blur: twice as many change pixels by about 0.004 of full light
 

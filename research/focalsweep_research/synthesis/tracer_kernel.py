@@ -230,9 +230,7 @@ def _lighting_kernel(
         z = tl.where(hit, z, 1.0)
         at_x, at_y = z * dx, z * dy
         solid = scene + owner * FIELDS
-        px, py, pz = _turned(
-            solid, at_x - tl.load(solid + 1), at_y - tl.load(solid + 2), z - tl.load(solid + 3)
-        )
+        px, py, pz = _turned(solid, at_x - tl.load(solid + 1), at_y - tl.load(solid + 2), z - tl.load(solid + 3))
         nx, ny, nz = _normal(solid, px, py, pz)
         a0, a1, a2 = tl.load(solid + 4), tl.load(solid + 5), tl.load(solid + 6)
         b0, b1, b2 = tl.load(solid + 7), tl.load(solid + 8), tl.load(solid + 9)
@@ -381,8 +379,12 @@ def _render_kernel(
             seen_y = tl.floor(at_y / z * focal + tl.load(lens + 4)) + BORDER
             wanted = hit
             for k in tl.static_range(BESIDE):
-                cx = tl.minimum(tl.maximum(seen_x + tl.load(beside + 2 * k), 0.0), width + 2 * BORDER - 1.0).to(tl.int32)
-                cy = tl.minimum(tl.maximum(seen_y + tl.load(beside + 2 * k + 1), 0.0), height + 2 * BORDER - 1.0).to(tl.int32)
+                cx = tl.minimum(tl.maximum(seen_x + tl.load(beside + 2 * k), 0.0), width + 2 * BORDER - 1.0).to(
+                    tl.int32
+                )
+                cy = tl.minimum(tl.maximum(seen_y + tl.load(beside + 2 * k + 1), 0.0), height + 2 * BORDER - 1.0).to(
+                    tl.int32
+                )
                 there = lit_pixels + cy * (width + 2 * BORDER) + cx
                 here = wanted & (tl.load(owners + there, mask=wanted, other=-1) == owner)
                 shadow = tl.where(here, tl.load(hidden + there, mask=here, other=0.0), shadow)
@@ -409,7 +411,9 @@ def _render_kernel(
 
 
 @triton.jit
-def _depth_kernel(scenes, present, lenses, out, solids, height, width, FIELDS: tl.constexpr, LENS: tl.constexpr, BLOCK: tl.constexpr):
+def _depth_kernel(
+    scenes, present, lenses, out, solids, height, width, FIELDS: tl.constexpr, LENS: tl.constexpr, BLOCK: tl.constexpr
+):
     stack = tl.program_id(0)
     index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     focal = tl.load(lenses + stack * LENS)

@@ -126,7 +126,13 @@ class TrainingConfig:
             reads = "no cost volume: set cost to" if self.cost != "none" else "a cost volume: cost must not be"
             raise ValueError(f'{self.network} reads {reads} "none", but cost is {self.cost!r}')
         object.__setattr__(self, "image_size", tuple(self.image_size))
-        for name in ("learning_rate", "weight_decay", "gradient_clip", "ema_decay", "freeze_norms_at"):  # TOML's 1 for 1.0
+        for name in (
+            "learning_rate",
+            "weight_decay",
+            "gradient_clip",
+            "ema_decay",
+            "freeze_norms_at",
+        ):  # TOML's 1 for 1.0
             object.__setattr__(self, name, float(getattr(self, name)))
 
     @classmethod
