@@ -5,8 +5,10 @@ and meets the pixel's line at the focus distance 1 / u, so at depth z it is at  
 a ray is its depth, and infinity needs no care. Blur diameters come out as focal_px A |u - 1/z| pixels, which is the
 thin-lens formula at a constant field of view (magnification (d_f - f) / d_f).
 
-A lamp lights what no solid hides from it, one point of the lamp for each point of the lens, so that shadows are soft;
-ambient light is weaker where a point at some distance before the surface has a solid near it. Sheets cast no shadow.
+A lamp lights what no solid hides from it, and as it has a size, shadows are soft; ambient light is weaker where a point
+at some distance before the surface has a solid near it. Sheets cast no shadow. Both are worked out once for what a pinhole
+in the middle of the lens sees, with a border around the picture (`Lighting`). Rays look it up where they end; what only
+other points of the lens see has the light of the same solid beside it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ SETTLED, LARGEST_WAVE = 1e-3, 0.4  # of the depth: Newton's last step, and how f
 SKY_GAIN = 0.4  # how much more ambient light comes from above than from the side
 BRIGHTEST_LAMP = 4.0  # times its light at the camera
 AMBIENT_REACH = (0.02, 0.3)  # of the depth: how far from a surface ambient light is asked for
+LAMP_SAMPLES = 16
+BORDER_PX = 32  # that is lit around the picture
+BESIDE_PX = ((0, 0), (2, 0), (-2, 0), (0, 2), (0, -2), (6, 0), (-6, 0), (0, 6), (0, -6), (16, 0), (-16, 0), (0, 16), (0, -16))
 LEAST_STEP = 1e-4  # of the way to the lamp
 FULL_COVER = 2.0  # samples a square pixel of blur: twice as many change pixels by about 0.004 of full light
 
@@ -122,9 +127,18 @@ def disk_samples(count: int) -> Tensor:
     return torch.stack([radius * torch.cos(angle), radius * torch.sin(angle), *jitter], 1).float()
 
 
-def lamp_samples(count: int) -> Tensor:
-    """count x 4: points of the unit ball, and 0..1 for the reach of ambient light, out of step with `disk_samples`."""
-    k = torch.arange(count, dtype=torch.float64)
+@dataclass(frozen=True, eq=False)
+class Lighting:
+    """How what a pinhole sees is lit, for the picture and BORDER_PX around it."""
+
+    owner: Tensor  # B H W, int32: the solid in sight, -1 where none is
+    shadow: Tensor  # B H W: share of the lamp that solids hide
+    crowded: Tensor  # B H W: how near solids are before the surface, 0..1
+
+
+def lamp_samples() -> Tensor:  # LAMP_SAMPLES 4
+    """Points of the unit ball, and 0..1 for the reach of ambient light."""
+    k = torch.arange(LAMP_SAMPLES, dtype=torch.float64)
     # The sequence of the plastic number's cousin in four dimensions.
     z, turn, radius, reach = ((0.5 + k * 0.8566748838545029**power) % 1 for power in (1, 2, 3, 4))
     z, turn, radius = 2 * z - 1, 2 * math.pi * turn, radius ** (1 / 3)
@@ -153,15 +167,21 @@ def render(
         return tracer_kernel.render(scenes, lenses, atlas, sets, choice, size)
     pixels = choice.repeat_interleave(TILE[0], -2).repeat_interleave(TILE[1], -1)[..., : size[0], : size[1]]
     widest = float(widest_sample(torch.cat(sets)))
-    stacks = [
-        _render_one(scenes.one(number), lenses.one(number), atlas, sets, chosen, widest)
-        for number, chosen in enumerate(pixels)
-    ]
+    stacks = []
+    for number, chosen in enumerate(pixels):
+        scene, lens = scenes.one(number), lenses.one(number)
+        stacks.append(_render_one(scene, lens, atlas, sets, chosen, widest, light_up(scene, lens, size)))
     return torch.stack(stacks).movedim(-1, 2)
 
 
 def _render_one(
-    scene: Scenes, lens: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor, widest: float
+    scene: Scenes,
+    lens: Lenses,
+    atlas: Atlas,
+    sets: list[Tensor],
+    choice: Tensor,
+    widest: float,
+    lighting: Lighting | None,
 ) -> Tensor:  # F H W 3
     """A stack, whose pixels (`choice`, F H W) each take the set of that number."""
     _, height, width = choice.shape
@@ -170,12 +190,12 @@ def _render_one(
         chosen = choice == number
         total = torch.zeros((int(chosen.sum()), 3), device=picture.device)
         seen = torch.zeros_like(total[:, :1])
-        lamps = lamp_samples(len(samples)).tolist()
-        for sample, lamp in zip(samples.tolist(), lamps, strict=True) if len(total) else ():
+        for sample in samples.tolist() if len(total) else ():
             origin, directions, open_ = _rays(lens, sample, (height, width), widest)
             # the functions below have the axes B F H W
             rays, start = (v.expand(*choice.shape, 3)[chosen][None, :, None, None] for v in (directions[0], origin[0]))
-            light = _radiance(scene, atlas, lens, start, rays, *_nearest(scene, start, rays), lamp)[0, :, :, 0, 0]
+            found = _nearest(scene, start, rays)
+            light = _radiance(scene, atlas, lens, start, rays, *found, lighting, choice.shape[1:])[0, :, :, 0, 0]
             weight = open_[0][chosen][:, None]
             total, seen = total + weight * light, seen + weight
         picture[chosen] = total / seen.clamp_min(1)
@@ -340,32 +360,18 @@ def _radiance(
     direction: Tensor,
     z: Tensor,
     owner: Tensor,
-    lamp: Sequence[float],
+    lighting: Lighting | None,
+    size: Sequence[int],
 ) -> Tensor:  # B F 3 H W
     """Light from where the rays end: albedo from the texture, Lambert's law, ambient light, a highlight; black sky."""
 
-    def of_owner(values: Tensor) -> Tensor:  # B P ... to B F H W ...
-        batch = torch.arange(len(values), device=values.device)[:, None, None, None]
-        return values[batch, owner]
+    def of_owner(values: Tensor) -> Tensor:
+        return _of_owner(values, owner)
 
-    axes, half, kind = of_owner(scenes.axes), of_owner(scenes.extent), of_owner(scenes.kind)
+    kind = of_owner(scenes.kind)
     hit = torch.where(z < MISS, z, 1.0)
     place = origin + hit[..., None] * direction
-    p = (axes * (place - of_owner(scenes.centre))[..., None, :]).sum(-1)
-    q = p / half
-    waves = of_owner(scenes.waves)
-    argument = waves[..., 1] * p[..., None, 0] + waves[..., 2] * p[..., None, 1] + waves[..., 3]
-    slopes = [(waves[..., 0] * waves[..., 1 + j] * torch.cos(argument)).sum(-1) for j in (0, 1)]
-    face = q.abs() >= q.abs().amax(-1, keepdim=True)
-    normal = torch.where((kind == ELLIPSOID)[..., None], q / half, torch.where(face, q.sign(), 0.0))
-    third = torch.arange(3, device=p.device) == 2
-    capped = (q[..., 2].abs() >= torch.hypot(q[..., 0], q[..., 1]))[..., None]
-    round_ = torch.where(capped, torch.where(third, q.sign(), 0.0), torch.where(third, 0.0, q / half))
-    normal = torch.where((kind == CYLINDER)[..., None], round_, normal)
-    sheet = torch.stack([-slopes[0], -slopes[1], torch.ones_like(slopes[0])], -1)
-    normal = torch.where((kind == SHEET)[..., None], sheet, normal)
-    normal = torch.where((kind == CARD)[..., None], third.to(p).expand_as(p), normal)
-    normal = normal / normal.norm(dim=-1, keepdim=True).clamp_min(1e-20)
+    world_normal, normal, p = _normal(scenes, place, direction, owner)
     # Texture coordinates: the two local axes that the surface faces least.
     faced = torch.where((kind == SHEET) | (kind == CARD), 2, normal.abs().argmax(-1))
     u = torch.where(faced == 0, p[..., 1], p[..., 0])
@@ -377,18 +383,12 @@ def _radiance(
     colour, mean = fetch(atlas, texture, along, down, texels_a_px), atlas.means[texture.long()]
     contrast = of_owner(scenes.contrast)[..., None]
     albedo = of_owner(scenes.tint) * (mean + contrast * (colour - mean))
-    world_normal = (axes * normal[..., :, None]).sum(-2)
-    towards = (world_normal * direction).sum(-1, keepdim=True)
-    world_normal = torch.where(towards > 0, -world_normal, world_normal)
     light = scenes.light[:, None, None, None]
-    lamp_place = light[..., :3] + light[..., 4:5] * light.new_tensor(lamp[:3])
-    way = lamp_place - place
+    way = light[..., :3] - place
     distance = way.norm(dim=-1, keepdim=True)
     to_lamp = way / distance
     fall = (light[..., :3].norm(dim=-1) / distance[..., 0]).square().clamp_max(BRIGHTEST_LAMP)
-    near, far = AMBIENT_REACH
-    reach = hit * near * (far / near) ** lamp[3]
-    shadow, crowded = _hidden(scenes, owner, place, way, world_normal, reach)
+    shadow, crowded = _look_up(lighting, lenses, place, owner, size)
     open_ = 1 - light[..., 6] * crowded
     lit = (world_normal * to_lamp).sum(-1).clamp_min(0) * fall * (1 - light[..., 5] * shadow)
     above = 1 + SKY_GAIN * (world_normal * light[..., 7:10]).sum(-1)
@@ -402,6 +402,77 @@ def _radiance(
     return radiance.movedim(-1, 2)
 
 
+def _of_owner(values: Tensor, owner: Tensor) -> Tensor:  # B P ... to B F H W ...
+    batch = torch.arange(len(values), device=values.device)[:, None, None, None]
+    return values[batch, owner]
+
+
+def _normal(scenes: Scenes, place: Tensor, direction: Tensor, owner: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The surface's normal towards where the ray came from; the normal and the place in the solid's own frame."""
+    axes, half, kind = (_of_owner(values, owner) for values in (scenes.axes, scenes.extent, scenes.kind))
+    p = (axes * (place - _of_owner(scenes.centre, owner))[..., None, :]).sum(-1)
+    q = p / half
+    waves = _of_owner(scenes.waves, owner)
+    argument = waves[..., 1] * p[..., None, 0] + waves[..., 2] * p[..., None, 1] + waves[..., 3]
+    slopes = [(waves[..., 0] * waves[..., 1 + j] * torch.cos(argument)).sum(-1) for j in (0, 1)]
+    face = q.abs() >= q.abs().amax(-1, keepdim=True)
+    normal = torch.where((kind == ELLIPSOID)[..., None], q / half, torch.where(face, q.sign(), 0.0))
+    third = torch.arange(3, device=p.device) == 2
+    capped = (q[..., 2].abs() >= torch.hypot(q[..., 0], q[..., 1]))[..., None]
+    round_ = torch.where(capped, torch.where(third, q.sign(), 0.0), torch.where(third, 0.0, q / half))
+    normal = torch.where((kind == CYLINDER)[..., None], round_, normal)
+    sheet = torch.stack([-slopes[0], -slopes[1], torch.ones_like(slopes[0])], -1)
+    normal = torch.where((kind == SHEET)[..., None], sheet, normal)
+    normal = torch.where((kind == CARD)[..., None], third.to(p).expand_as(p), normal)
+    normal = normal / normal.norm(dim=-1, keepdim=True).clamp_min(1e-20)
+    world = (axes * normal[..., :, None]).sum(-2)
+    towards = (world * direction).sum(-1, keepdim=True)
+    return torch.where(towards > 0, -world, world), normal, p
+
+
+def _look_up(
+    lighting: Lighting | None, lenses: Lenses, place: Tensor, owner: Tensor, size: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Shadow and crowding of places on these solids: where a pinhole sees them, or the same solid beside them."""
+    shadow, crowded = torch.zeros_like(place[..., 0]), torch.zeros_like(place[..., 0])
+    if lighting is None:
+        return shadow, crowded
+    axis = lenses.axis_px((size[0], size[1]))[:, None, None, None]
+    focal = lenses.focal_px[:, None, None, None]
+    x, y = (torch.floor(place[..., i] / place[..., 2] * focal + axis[..., i]) + BORDER_PX for i in (0, 1))
+    rows, columns = lighting.owner.shape[-2:]
+    batch = torch.arange(len(x), device=x.device)[:, None, None, None]
+    wanted = torch.ones_like(shadow, dtype=torch.bool)
+    for right, down in BESIDE_PX:
+        column, row = (x + right).clamp(0, columns - 1).long(), (y + down).clamp(0, rows - 1).long()
+        here = wanted & (lighting.owner[batch, row, column] == owner)
+        shadow = torch.where(here, lighting.shadow[batch, row, column], shadow)
+        crowded = torch.where(here, lighting.crowded[batch, row, column], crowded)
+        wanted = wanted & ~here
+    return shadow, crowded
+
+
+def light_up(scenes: Scenes, lenses: Lenses, size: tuple[int, int]) -> Lighting | None:
+    """How what a pinhole sees is lit; none where no scene has shadows or crowded corners."""
+    if not bool((scenes.light[:, 5:7] > 0).any()):
+        return None
+    bordered = (size[0] + 2 * BORDER_PX, size[1] + 2 * BORDER_PX)
+    zero = torch.zeros_like(lenses.focal_px)
+    pinhole = Lenses(lenses.focal_px, zero, zero[:, None], lenses.axis_px(size) + BORDER_PX)
+    origin, direction, _ = _rays(pinhole, [0.0, 0.0, 0.0, 0.0], bordered, 1.0)
+    z, owner = _nearest(scenes, origin, direction)
+    place = origin + torch.where(z < MISS, z, 1.0)[..., None] * direction
+    normal = _normal(scenes, place, direction, owner)[0]
+    near, far = AMBIENT_REACH
+    shadow, crowded = torch.zeros_like(z), torch.zeros_like(z)
+    light = scenes.light[:, None, None, None]
+    for lamp in lamp_samples().tolist():
+        way = light[..., :3] + light[..., 4:5] * light.new_tensor(lamp[:3]) - place
+        hidden, nearest = _hidden(scenes, owner, place, way, normal, place[..., 2] * near * (far / near) ** lamp[3])
+        shadow, crowded = shadow + hidden / LAMP_SAMPLES, crowded + nearest / LAMP_SAMPLES
+    return Lighting(torch.where(z < MISS, owner, -1)[:, 0].int(), shadow[:, 0], crowded[:, 0])
+
+
 def _hidden(
     scenes: Scenes, owner: Tensor, place: Tensor, way: Tensor, normal: Tensor, reach: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -410,8 +481,6 @@ def _hidden(
     A surface is crowded by what is nearer than `reach` to a point at that distance before it.
     """
     shadow, nearest = torch.zeros_like(reach), reach
-    if not bool((scenes.light[:, 5:7] > 0).any()):
-        return shadow, shadow
     before = place + reach[..., None] * normal
     for i, kinds in enumerate(scenes.kind.T.tolist()):
         if not any(kinds):

@@ -13,7 +13,7 @@ from focalsweep_research.synthesis import tracer
 from focalsweep_research.synthesis.culling import TILE, solids_in_reach, tile_count, widest_sample
 from focalsweep_research.synthesis.scenes import EMPTY, LIGHT, Scenes
 from focalsweep_research.synthesis.textures import Atlas
-from focalsweep_research.synthesis.tracer import LENS, Lenses, lamp_samples
+from focalsweep_research.synthesis.tracer import BESIDE_PX, BORDER_PX, LAMP_SAMPLES, LENS, Lenses, lamp_samples
 
 BLOCK = 128
 SETTLED = tl.constexpr(tracer.SETTLED)
@@ -184,11 +184,101 @@ def _dominant(nx, ny, nz):
 
 
 @triton.jit
+def _normal(solid, px, py, pz):
+    """The surface's normal at places in the solids' own frames (a pointer each): unit length, in these frames."""
+    kind = tl.load(solid)
+    hx, hy, hz = tl.load(solid + 13), tl.load(solid + 14), tl.load(solid + 15)
+    qx, qy, qz = px / hx, py / hy, pz / hz
+    slope_x = tl.zeros_like(px)
+    slope_y = tl.zeros_like(px)
+    for k in tl.static_range(3):
+        amplitude = tl.load(solid + 16 + 4 * k)
+        kx, ky = tl.load(solid + 17 + 4 * k), tl.load(solid + 18 + 4 * k)
+        slope = amplitude * tl.cos(kx * px + ky * py + tl.load(solid + 19 + 4 * k))
+        slope_x += slope * kx
+        slope_y += slope * ky
+    face = _dominant(qx, qy, qz)
+    ball, box, can, card = kind < 1.5, kind < 2.5, kind > 3.5, kind > 4.5
+    cap = tl.abs(qz) >= tl.sqrt(qx * qx + qy * qy)
+    nx = tl.where(ball, qx / hx, tl.where(box, tl.where(face == 0, qx, 0.0), -slope_x))
+    ny = tl.where(ball, qy / hy, tl.where(box, tl.where(face == 1, qy, 0.0), -slope_y))
+    nz = tl.where(ball, qz / hz, tl.where(box, tl.where(face == 2, qz, 0.0), 1.0))
+    nx = tl.where(card | (can & cap), 0.0, tl.where(can, qx / hx, nx))
+    ny = tl.where(card | (can & cap), 0.0, tl.where(can, qy / hy, ny))
+    nz = tl.where(card, 1.0, tl.where(can, tl.where(cap, qz, 0.0), nz))
+    length = tl.sqrt(nx * nx + ny * ny + nz * nz) + 1e-20
+    return nx / length, ny / length, nz / length
+
+
+@triton.jit
+def _lighting_kernel(
+    scenes, lights, present, lenses, lamps, owners, shadows_out, crowded_out, solids, height, width,
+    FIELDS: tl.constexpr, LENS: tl.constexpr, LIGHT: tl.constexpr, BORDER: tl.constexpr, LAMPS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    stack = tl.program_id(0)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    columns, pixels = width + 2 * BORDER, (height + 2 * BORDER) * (width + 2 * BORDER)
+    light = lights + stack * LIGHT
+    if tl.load(light + 5) + tl.load(light + 6) > 0:
+        focal = tl.load(lenses + stack * LENS)
+        dx = ((index % columns - BORDER).to(tl.float32) + 0.5 - tl.load(lenses + stack * LENS + 3)) / focal
+        dy = ((index // columns - BORDER).to(tl.float32) + 0.5 - tl.load(lenses + stack * LENS + 4)) / focal
+        scene = scenes + stack * solids * FIELDS
+        z, owner = _nearest(scene, solids, tl.load(present + stack), 0.0, 0.0, dx, dy, FIELDS)
+        hit = z < 1e8
+        z = tl.where(hit, z, 1.0)
+        at_x, at_y = z * dx, z * dy
+        solid = scene + owner * FIELDS
+        px, py, pz = _turned(
+            solid, at_x - tl.load(solid + 1), at_y - tl.load(solid + 2), z - tl.load(solid + 3)
+        )
+        nx, ny, nz = _normal(solid, px, py, pz)
+        a0, a1, a2 = tl.load(solid + 4), tl.load(solid + 5), tl.load(solid + 6)
+        b0, b1, b2 = tl.load(solid + 7), tl.load(solid + 8), tl.load(solid + 9)
+        c0, c1, c2 = tl.load(solid + 10), tl.load(solid + 11), tl.load(solid + 12)
+        gx, gy, gz = a0 * nx + b0 * ny + c0 * nz, a1 * nx + b1 * ny + c1 * nz, a2 * nx + b2 * ny + c2 * nz
+        turned = tl.where(gx * dx + gy * dy + gz > 0, -1.0, 1.0)
+        gx, gy, gz = turned * gx, turned * gy, turned * gz
+        radius = tl.load(light + 4)
+        hidden = tl.zeros([BLOCK], tl.float32)
+        crowded = tl.zeros([BLOCK], tl.float32)
+        for s in range(LAMPS):
+            way_x = tl.load(light) + radius * tl.load(lamps + 4 * s) - at_x
+            way_y = tl.load(light + 1) + radius * tl.load(lamps + 4 * s + 1) - at_y
+            way_z = tl.load(light + 2) + radius * tl.load(lamps + 4 * s + 2) - z
+            far = tl.zeros([BLOCK], tl.float32) + LONGEST_REACH
+            reach = z * NEAREST_REACH * tl.exp2(tl.load(lamps + 4 * s + 3) * tl.log2(far))
+            from_x, from_y, from_z = at_x + reach * gx, at_y + reach * gy, z + reach * gz
+            shadow = tl.zeros([BLOCK], tl.float32)
+            nearest = reach
+            for i in range(solids):
+                by = scene + i * FIELDS
+                what = tl.load(by)
+                if what > 0.5:
+                    cx, cy, cz = tl.load(by + 1), tl.load(by + 2), tl.load(by + 3)
+                    other = owner != i
+                    lx, ly, lz = _turned(by, from_x - cx, from_y - cy, from_z - cz)
+                    nearest = tl.where(other, tl.minimum(nearest, _gap(by, what, lx, ly, lz)), nearest)
+                    if tl.abs(what - 3) > 0.5:
+                        lx, ly, lz = _turned(by, at_x - cx, at_y - cy, z - cz)
+                        vx, vy, vz = _turned(by, way_x, way_y, way_z)
+                        t = _enter(by, what, lx, ly, lz, vx, vy, vz)
+                        shadow = tl.where(other & (t > LEAST_STEP) & (t < 1), 1.0, shadow)
+            hidden += shadow
+            crowded += tl.minimum(tl.maximum(1 - nearest / reach, 0.0), 1.0)
+        out = stack.to(tl.int64) * pixels + index
+        tl.store(owners + out, tl.where(hit, owner, -1), mask=index < pixels)
+        tl.store(shadows_out + out, hidden / LAMPS, mask=index < pixels)
+        tl.store(crowded_out + out, crowded / LAMPS, mask=index < pixels)
+
+
+@triton.jit
 def _render_kernel(
-    scenes, lights, words, lenses, in_reach, choice, sets, samples, lamps, widest, out,
+    scenes, lights, words, lenses, in_reach, choice, sets, samples, widest, owners, hidden, crowding_around, beside, out,
     solids, frames, height, width, tile_columns,
     FIELDS: tl.constexpr, LENS: tl.constexpr, LIGHT: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BORDER: tl.constexpr, BESIDE: tl.constexpr,
 ):  # fmt: skip
     BLOCK: tl.constexpr = ROWS * COLUMNS
     frame = tl.program_id(0)  # stack * frames + frame
@@ -212,7 +302,8 @@ def _render_kernel(
     scene = scenes + stack * solids * FIELDS
     light = lights + stack * LIGHT
     lamp_x, lamp_y, lamp_z = tl.load(light), tl.load(light + 1), tl.load(light + 2)
-    ambient, lamp_radius = tl.load(light + 3), tl.load(light + 4)
+    ambient = tl.load(light + 3)
+    lit_pixels = stack.to(tl.int64) * (height + 2 * BORDER) * (width + 2 * BORDER)
     shadows, crowding = tl.load(light + 5), tl.load(light + 6)
     up_x, up_y, up_z = tl.load(light + 7), tl.load(light + 8), tl.load(light + 9)
     lamp_away = lamp_x * lamp_x + lamp_y * lamp_y + lamp_z * lamp_z
@@ -243,27 +334,8 @@ def _render_kernel(
         b0, b1, b2 = tl.load(solid + 7), tl.load(solid + 8), tl.load(solid + 9)
         c0, c1, c2 = tl.load(solid + 10), tl.load(solid + 11), tl.load(solid + 12)
         px, py, pz = a0 * wx + a1 * wy + a2 * wz, b0 * wx + b1 * wy + b2 * wz, c0 * wx + c1 * wy + c2 * wz
-        hx, hy, hz = tl.load(solid + 13), tl.load(solid + 14), tl.load(solid + 15)
-        qx, qy, qz = px / hx, py / hy, pz / hz
-        slope_x = tl.zeros([BLOCK], tl.float32)
-        slope_y = tl.zeros([BLOCK], tl.float32)
-        for k in tl.static_range(3):
-            amplitude = tl.load(solid + 16 + 4 * k)
-            kx, ky = tl.load(solid + 17 + 4 * k), tl.load(solid + 18 + 4 * k)
-            slope = amplitude * tl.cos(kx * px + ky * py + tl.load(solid + 19 + 4 * k))
-            slope_x += slope * kx
-            slope_y += slope * ky
-        face = _dominant(qx, qy, qz)
-        ball, box, can, card = kind < 1.5, kind < 2.5, kind > 3.5, kind > 4.5
-        cap = tl.abs(qz) >= tl.sqrt(qx * qx + qy * qy)
-        nx = tl.where(ball, qx / hx, tl.where(box, tl.where(face == 0, qx, 0.0), -slope_x))
-        ny = tl.where(ball, qy / hy, tl.where(box, tl.where(face == 1, qy, 0.0), -slope_y))
-        nz = tl.where(ball, qz / hz, tl.where(box, tl.where(face == 2, qz, 0.0), 1.0))
-        nx = tl.where(card | (can & cap), 0.0, tl.where(can, qx / hx, nx))
-        ny = tl.where(card | (can & cap), 0.0, tl.where(can, qy / hy, ny))
-        nz = tl.where(card, 1.0, tl.where(can, tl.where(cap, qz, 0.0), nz))
-        length = tl.sqrt(nx * nx + ny * ny + nz * nz) + 1e-20
-        nx, ny, nz = nx / length, ny / length, nz / length
+        nx, ny, nz = _normal(solid, px, py, pz)
+        card = kind > 4.5
         flat = card | ((kind > 2.5) & (kind < 3.5))
         faced = tl.where(flat, 2, _dominant(nx, ny, nz))
         scale = tl.load(solid + 29)
@@ -297,33 +369,25 @@ def _render_kernel(
         gz = a2 * nx + b2 * ny + c2 * nz
         turned = tl.where(gx * dx + gy * dy + gz > 0, -1.0, 1.0)
         gx, gy, gz = turned * gx, turned * gy, turned * gz
-        way_x = lamp_x + lamp_radius * tl.load(lamps + 4 * s) - at_x
-        way_y = lamp_y + lamp_radius * tl.load(lamps + 4 * s + 1) - at_y
-        way_z = lamp_z + lamp_radius * tl.load(lamps + 4 * s + 2) - z
+        way_x, way_y, way_z = lamp_x - at_x, lamp_y - at_y, lamp_z - z
         away = way_x * way_x + way_y * way_y + way_z * way_z
         distance = tl.sqrt(away)
         to_x, to_y, to_z = way_x / distance, way_y / distance, way_z / distance
         fall = tl.minimum(lamp_away / away, BRIGHTEST_LAMP)
-        reach = z * NEAREST_REACH * tl.exp2(tl.load(lamps + 4 * s + 3) * tl.log2(tl.zeros_like(z) + LONGEST_REACH))
         shadow = tl.zeros([BLOCK], tl.float32)
-        nearest = reach
+        crowded = tl.zeros([BLOCK], tl.float32)
         if shadows + crowding > 0:
-            from_x, from_y, from_z = at_x + reach * gx, at_y + reach * gy, z + reach * gz
-            for i in range(solids):
-                by = scene + i * FIELDS
-                what = tl.load(by)
-                if what > 0.5:
-                    cx, cy, cz = tl.load(by + 1), tl.load(by + 2), tl.load(by + 3)
-                    other = owner != i
-                    lx, ly, lz = _turned(by, from_x - cx, from_y - cy, from_z - cz)
-                    gap = _gap(by, what, lx, ly, lz)
-                    nearest = tl.where(other, tl.minimum(nearest, gap), nearest)
-                    if tl.abs(what - 3) > 0.5:
-                        lx, ly, lz = _turned(by, at_x - cx, at_y - cy, z - cz)
-                        vx, vy, vz = _turned(by, way_x, way_y, way_z)
-                        t = _enter(by, what, lx, ly, lz, vx, vy, vz)
-                        shadow = tl.where(other & (t > LEAST_STEP) & (t < 1), 1.0, shadow)
-        crowded = tl.minimum(tl.maximum(1 - nearest / reach, 0.0), 1.0)
+            seen_x = tl.floor(at_x / z * focal + tl.load(lens + 3)) + BORDER
+            seen_y = tl.floor(at_y / z * focal + tl.load(lens + 4)) + BORDER
+            wanted = hit
+            for k in tl.static_range(BESIDE):
+                cx = tl.minimum(tl.maximum(seen_x + tl.load(beside + 2 * k), 0.0), width + 2 * BORDER - 1.0).to(tl.int32)
+                cy = tl.minimum(tl.maximum(seen_y + tl.load(beside + 2 * k + 1), 0.0), height + 2 * BORDER - 1.0).to(tl.int32)
+                there = lit_pixels + cy * (width + 2 * BORDER) + cx
+                here = wanted & (tl.load(owners + there, mask=wanted, other=-1) == owner)
+                shadow = tl.where(here, tl.load(hidden + there, mask=here, other=0.0), shadow)
+                crowded = tl.where(here, tl.load(crowding_around + there, mask=here, other=0.0), crowded)
+                wanted = wanted & (here == 0)
         lit = tl.maximum(gx * to_x + gy * to_y + gz * to_z, 0.0) * fall * (1 - shadows * shadow)
         above = 1 + SKY_GAIN * (gx * up_x + gy * up_y + gz * up_z)
         shade = ambient * above * (1 - crowding * crowded) + (1 - ambient) * lit
@@ -368,6 +432,13 @@ def _pack(scenes: Scenes, means: Tensor | None) -> Tensor:
     return torch.cat([part.float() for part in parts], -1).contiguous()
 
 
+def _present(scenes: Scenes) -> Tensor:  # B
+    """A bit for each solid that is there."""
+    bits = 1 << torch.arange(scenes.kind.shape[1], dtype=torch.int64, device=scenes.kind.device)
+    present: Tensor = ((scenes.kind != EMPTY) * bits).sum(1, dtype=torch.int64)
+    return present
+
+
 def render(
     scenes: Scenes, lenses: Lenses, atlas: Atlas, sets: list[Tensor], choice: Tensor, size: tuple[int, int]
 ) -> Tensor:
@@ -378,7 +449,17 @@ def render(
     device = choice.device
     out = torch.empty((batch, frames, 3, *size), device=device)
     samples = torch.cat(sets)
-    lamps = torch.cat([lamp_samples(len(one)) for one in sets]).to(device, non_blocking=True)
+    packed, light, table = _pack(scenes, atlas.means), scenes.light.contiguous(), lenses.table(size)
+    bordered = (batch, size[0] + 2 * BORDER_PX, size[1] + 2 * BORDER_PX)
+    owners = torch.empty(bordered, dtype=torch.int32, device=device)
+    hidden, crowded = torch.empty(bordered, device=device), torch.empty(bordered, device=device)
+    pinhole = table[:, 0].contiguous()
+    _lighting_kernel[batch, triton.cdiv(bordered[1] * bordered[2], BLOCK)](
+        packed, light, _present(scenes), pinhole, lamp_samples().to(device, non_blocking=True), owners, hidden, crowded,
+        scenes.kind.shape[1], size[0], size[1],
+        FIELDS=FIELDS, LENS=LENS, LIGHT=LIGHT, BORDER=BORDER_PX, LAMPS=LAMP_SAMPLES, BLOCK=BLOCK,
+    )  # fmt: skip
+    beside = torch.tensor(BESIDE_PX, dtype=torch.float32).to(device, non_blocking=True)
     widest = widest_sample(samples)
     in_reach = solids_in_reach(
         scenes, lenses.focal_px, lenses.aperture * widest, lenses.inverse_focus, size,
@@ -387,10 +468,11 @@ def render(
     starts = torch.tensor([0, *itertools.accumulate(len(one) for one in sets)], dtype=torch.int32).to(device)
     rows, columns = tile_count(size)
     _render_kernel[batch * frames, rows * columns](
-        _pack(scenes, atlas.means), scenes.light.contiguous(), atlas.words, lenses.table(size), in_reach.contiguous(),
-        choice.contiguous(), starts, samples, lamps, widest, out,
+        packed, light, atlas.words, table, in_reach.contiguous(), choice.contiguous(), starts, samples, widest,
+        owners, hidden, crowded, beside, out,
         scenes.kind.shape[1], frames, size[0], size[1], columns,
         FIELDS=FIELDS, LENS=LENS, LIGHT=LIGHT, SIZE=SIZE, LEVELS=LEVELS, TEXELS=TEXELS, ROWS=TILE[0], COLUMNS=TILE[1],
+        BORDER=BORDER_PX, BESIDE=len(BESIDE_PX),
     )  # fmt: skip
     return out
 
@@ -399,10 +481,8 @@ def depth(scenes: Scenes, pinhole: Lenses, size: tuple[int, int]) -> Tensor:
     """The Triton `tracer.depth`."""
     table = pinhole.table(size)[:, 0].contiguous()
     out = torch.empty((len(table), *size), device=table.device)
-    bits = 1 << torch.arange(scenes.kind.shape[1], dtype=torch.int64, device=table.device)
-    present = ((scenes.kind != EMPTY) * bits).sum(1, dtype=torch.int64)
     _depth_kernel[len(table), triton.cdiv(size[0] * size[1], BLOCK)](
-        _pack(scenes, None), present, table, out, scenes.kind.shape[1], size[0], size[1],
+        _pack(scenes, None), _present(scenes), table, out, scenes.kind.shape[1], size[0], size[1],
         FIELDS=FIELDS, LENS=LENS, BLOCK=BLOCK,
     )  # fmt: skip
     return out
