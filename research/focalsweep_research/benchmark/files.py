@@ -11,9 +11,7 @@ OUT/test/...                          objects, textures and skies that training 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,13 +27,13 @@ from focalsweep.results.writing import Writer, write_files
 from focalsweep_research.benchmark.objects import Library
 from focalsweep_research.benchmark.renderer import RenderConfig, RenderedStack, scene_of
 from focalsweep_research.benchmark.scenes import VERSION
+from focalsweep_research.benchmark.settings_file import keep_settings, library_lines
+from focalsweep_research.benchmark.workers import Stack
 from focalsweep_research.datasets.defocusnet import SETTINGS
 
 INDEX, SHEET = "index.csv", "contact_sheet.png"
 FRAME, DEPTH = "{:06d}_{:02d}All.tif", "{:06d}Dpt.exr"
 ON_SHEET = {"train": 8, "test": 4}
-
-Stack = tuple[str, int]  # split and number
 
 
 class BenchmarkFiles:
@@ -60,18 +58,7 @@ class BenchmarkFiles:
     def write_settings(self, libraries: Mapping[str, Library]) -> None:
         """stacks.toml; raises where the folder holds a benchmark made otherwise."""
         text = "\n".join(_settings_lines(self.config, libraries)) + "\n"
-        path = self.folder / SETTINGS
-        if path.is_file():
-            try:
-                there = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-                raise ValueError(f"{path} is no valid TOML: remove it, or give another folder") from None
-            for name, old, new in _differences(there, tomllib.loads(text)):
-                raise ValueError(
-                    f"{self.folder} holds a benchmark with {name} {old}, not {new}: "
-                    "give another folder or the same settings"
-                )
-        write_files({path: lambda file: file.write(text.encode())})
+        keep_settings(self.folder / SETTINGS, text)
 
     def write_index(self, libraries: Mapping[str, Library], stacks: list[Stack]) -> None:
         """index.csv of all stacks asked for, those of other machines included, and of any that are there beyond them.
@@ -152,19 +139,7 @@ def _settings_lines(config: RenderConfig, libraries: Mapping[str, Library]) -> I
         f"scenes = {VERSION}  # of the program's layout",
     )
     for split, library in libraries.items():
-        digest = hashlib.sha256("\n".join((*library.objects, *library.textures, *library.skies)).encode()).hexdigest()
-        yield from ("", f"[library.{split}]")
-        yield from (f"{kind} = {len(getattr(library, kind))}" for kind in ("objects", "textures", "skies"))
-        yield f'names_sha256 = "{digest}"'
-
-
-def _differences(old: Any, new: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The settings that differ: name, as it was, as it is."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys([*new, *old]):
-            yield from _differences(old.get(key), new.get(key), f"{name}.{key}" if name else key)
-    elif old != new:
-        yield name, old, new
+        yield from ("", f"[library.{split}]", *library_lines(library))
 
 
 def _write_tiff(pixels: Any, file: IO[bytes]) -> None:

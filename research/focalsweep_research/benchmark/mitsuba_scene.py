@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ DARKEST, BRIGHTEST = 8, 240  # of a texture, 8-bit sRGB: nothing real is black o
 def scene_spec(mi: Any, scene: Scene, library: Library) -> Spec:
     """What `mitsuba.load_dict` takes; `mi` is Mitsuba with its variant set. There is no camera in it."""
     spec: Spec = {"type": "scene", "integrator": {"type": "path", "max_depth": LONGEST_PATH}}
-    spec["sky"] = _sky(mi, scene, library)
+    path = library.sky(scene.sky) if scene.sky else None
+    spec["sky"] = sky_plugin(mi, path, scene.sky_colour, scene.sky_turn_deg)
     for i, lamp in enumerate(scene.lamps):
         spec[f"lamp_{i}"] = _lamp(mi, lamp)
     for i, plane in enumerate(scene.planes):
@@ -35,7 +37,7 @@ def _thing(mi: Any, thing: Thing, library: Library) -> Any:
     vertices = thing.radius * mesh.vertices @ thing.rotation.T + thing.centre
     pixels = _pixels(thing.material, mesh, library)
     uv = mesh.uv * [1, -1] + np.array([0, 1])  # Mitsuba's v runs along the rows of a picture, from its first
-    return _mesh(mi, vertices, uv, mesh.faces, _material(mi, thing.material, pixels), mesh.smooth)
+    return mesh_plugin(mi, vertices, uv, mesh.faces, material_plugin(mi, thing.material, pixels), mesh.smooth)
 
 
 def _plane(mi: Any, plane: Plane, library: Library) -> Any:
@@ -45,10 +47,10 @@ def _plane(mi: Any, plane: Plane, library: Library) -> Any:
     aspect = pixels.shape[1] / pixels.shape[0]
     uv = corners / plane.tile / [math.sqrt(aspect), -1 / math.sqrt(aspect)]
     faces = np.array([[0, 1, 2], [0, 2, 3]], np.uint32)
-    return _mesh(mi, vertices, uv, faces, _material(mi, plane.material, pixels), smooth=False)
+    return mesh_plugin(mi, vertices, uv, faces, material_plugin(mi, plane.material, pixels), smooth=False)
 
 
-def _mesh(mi: Any, vertices: Array, uv: Array, faces: Any, material: Spec, smooth: bool) -> Any:
+def mesh_plugin(mi: Any, vertices: Array, uv: Array, faces: Any, material: Spec, smooth: bool) -> Any:
     properties = mi.Properties()
     properties["bsdf"] = mi.load_dict(material)
     properties["face_normals"] = not smooth
@@ -73,7 +75,7 @@ def _pixels(material: Material, mesh: Mesh | None, library: Library) -> Pixels:
     return np.ascontiguousarray(np.clip(pixels, DARKEST, BRIGHTEST))
 
 
-def _material(mi: Any, material: Material, pixels: Pixels) -> Spec:
+def material_plugin(mi: Any, material: Material, pixels: Pixels) -> Spec:
     picture = {"type": "bitmap", "bitmap": mi.Bitmap(pixels), "wrap_mode": "mirror"}
     if material.kind == "metal":
         surface = {
@@ -102,20 +104,20 @@ def _lamp(mi: Any, lamp: Lamp) -> Spec:
     }
 
 
-def _sky(mi: Any, scene: Scene, library: Library) -> Spec:
-    if scene.sky:
-        path = library.sky(scene.sky)
+def sky_plugin(mi: Any, path: Path | None, colour: tuple[float, float, float], turn_deg: float) -> Spec:
+    """An environment map with the colour's mean as its own, or an even sky of that colour; z is up."""
+    if path:
         try:
             picture = np.array(mi.Bitmap(str(path)).convert(mi.Bitmap.PixelFormat.RGB, mi.Struct.Type.Float32, False))
         except Exception:  # Mitsuba's own errors derive from nothing else
             raise ValueError(f"{path} cannot be read as a Radiance picture: is it truncated?") from None
         picture = np.minimum(picture / picture.mean(), BRIGHTEST_SKY)
-        picture *= float(np.mean(scene.sky_colour))
+        picture *= float(np.mean(colour))
     else:
-        picture = np.broadcast_to(np.asarray(scene.sky_colour, np.float32), (16, 32, 3))
+        picture = np.broadcast_to(np.asarray(colour, np.float32), (16, 32, 3))
     # Light from above is what reaches a room; rays to the ground would be spent for nothing.
     height = np.linspace(1, -1, len(picture))[:, None, None]
     picture = picture * np.interp(height, [-0.1, 0.1, 1], [0.1, 0.7, 1.3])
     # Mitsuba's sky has y up.
-    pose = mi.ScalarTransform4f().rotate([0, 0, 1], scene.sky_turn_deg).rotate([1, 0, 0], 90)
+    pose = mi.ScalarTransform4f().rotate([0, 0, 1], turn_deg).rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(np.ascontiguousarray(picture, np.float32)), "to_world": pose}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ class Mesh:
     faces: npt.NDArray[np.uint32]  # F 3
     smooth: bool
     texture: Path | None  # None: takes one from the library
+    reach: float = 0.1  # metres: the radius of that sphere before the mesh was scaled
 
 
 @dataclass(frozen=True)
@@ -130,16 +131,23 @@ def read_mesh(folder: Path, name: str) -> Mesh:
     texture = folder / f"{name}.jpg"
     if not texture.is_file():
         raise FileNotFoundError(f"{texture} is missing: every mesh needs its texture beside it")
-    return _unit(name, vertices, uv, faces, smooth=False, texture=texture)
+    mesh = _unit(name, vertices, uv, faces, smooth=False, texture=texture)
+    return replace(mesh, reach=_reach(vertices))
 
 
 def _unit(name: str, vertices: Any, uv: Any, faces: Any, smooth: bool, texture: Path | None = None) -> Mesh:
     vertices = np.asarray(vertices, np.float64)
     centred = vertices - (vertices.min(0) + vertices.max(0)) / 2
-    reach = np.linalg.norm(centred, axis=1).max()
+    reach = _reach(vertices)
     if not 0 < reach < np.inf:
         raise ValueError(f"{name}: the vertices of a mesh must be finite and not all in one place")
     return Mesh(name, centred / reach, np.asarray(uv, np.float64), np.asarray(faces, np.uint32), smooth, texture)
+
+
+def _reach(vertices: Any) -> float:
+    """From the middle of the bounding box to the farthest vertex."""
+    vertices = np.asarray(vertices, np.float64)
+    return float(np.linalg.norm(vertices - (vertices.min(0) + vertices.max(0)) / 2, axis=1).max())
 
 
 @lru_cache(maxsize=4)

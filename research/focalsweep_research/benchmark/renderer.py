@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,14 @@ class Renderer:
     @property
     def variant(self) -> str:
         return str(self.mitsuba.variant())
+
+    @property
+    def reopen(self) -> Callable[[], Renderer]:
+        """What makes the same renderer in another process."""
+        return partial(Renderer, self.config, dict(self.libraries), self.variant)
+
+    def frame_count(self, stack: tuple[str, int]) -> int:
+        return len(self.config.focus_distances)
 
     def render(self, split: str, number: int, done: Callable[[], None] = lambda: None) -> RenderedStack:
         """One stack; `done` is called after every frame."""

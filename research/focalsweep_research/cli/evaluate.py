@@ -17,7 +17,7 @@ def evaluate(
         str,
         typer.Argument(
             help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
-            "focus-split, nyu, nyu-trained, nyu-gaussian, real (photos), measured (stacks with depth)."
+            "focus-split, nyu, nyu-trained, nyu-gaussian, rooms, real (photos), measured (stacks with depth)."
         ),
     ],
     methods: Annotated[
@@ -55,6 +55,8 @@ def evaluate(
     Example: focalsweep evaluate generator --methods 'argmin;sweep' -o generator.json
 
     Example: focalsweep evaluate nyu --data NYU --methods 'argmin;sweep' -o nyu.json
+
+    Example: focalsweep evaluate rooms --data ROOMS --methods 'argmin;sweep' -o rooms.json
 
     Example: focalsweep evaluate measured --data STACKS -o mine.json
 

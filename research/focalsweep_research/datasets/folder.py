@@ -1,7 +1,8 @@
 """A folder of stacks: each in a folder of its own with `stack.toml`, and with its depth where that is known.
 
-Depth is one of `depth_mm.png` (16 bit, mm, 0: unknown), `depth_tenth_mm.png` (tenths of mm), `depth.npy` (metres) and
-`depth.exr` (metres, channel Z or R); what is not positive and finite there is unknown.
+Depth is one of `depth_mm.png` (16 bit, mm, 0: unknown), `depth_tenth_mm.png` (tenths of mm), `depth_log.png` (16 bit,
+5 cm times exp(code / 10000), 0: unknown: as precise far as near), `depth.npy` (metres) and `depth.exr` (metres, channel
+Z or R); what is not positive and finite there is unknown.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from focalsweep.photos.reading import load_stack
 from focalsweep_research.datasets.files import existing_folder, read_exr, read_single_channel
 from focalsweep_research.datasets.item import Item, Items
 
+LOG_PNG = "depth_log.png"
+LOG_START, LOG_STEP = 0.05, 1e-4  # metres, and of the logarithm
 PNG_STEPS = {"depth_mm.png": 1e-3, "depth_tenth_mm.png": 1e-4}  # metres
 
 
@@ -54,6 +57,9 @@ def read_depth(folder: Path) -> Tensor | None:
         if (folder / name).is_file():
             codes = read_single_channel(folder / name)
             return _known(codes.astype(np.float32) * np.float32(step))
+    if (folder / LOG_PNG).is_file():
+        codes = read_single_channel(folder / LOG_PNG).astype(np.float64)
+        return _known(np.where(codes > 0, LOG_START * np.exp(LOG_STEP * codes), 0).astype(np.float32))
     if (folder / "depth.npy").is_file():
         try:
             values = np.load(folder / "depth.npy", allow_pickle=False)

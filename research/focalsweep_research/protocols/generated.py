@@ -19,6 +19,7 @@ from torch.nn import functional
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.frames import focused_picture
 from focalsweep.sweep.volume import plane_position
+from focalsweep.types import FocalStack
 from focalsweep_research.protocols.distributed import Found, Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.methods import Reader
 from focalsweep_research.rivals.answer import FrameCountError
@@ -126,7 +127,7 @@ def evaluate_cameras(
             texture_folder=textures,
         )  # fmt: skip
         sample = batch_of(config, step, BATCH, device)
-        blurs += [(camera, blur) for blur in _blur_px(sample).tolist()]
+        blurs += [(camera, blur) for blur in range_blur_px(sample.stack.as_batch(), sample.depth).tolist()]
         for name, reader in readers.items():
             tally.add(estimate(reader, sample), (name, camera))
     tally, blurs = over_processes(tally), over_processes(blurs)
@@ -172,16 +173,17 @@ def estimate(reader: Reader, sample: Sample) -> Found:
     return torch.minimum(depth, limit), torch.minimum(sample.depth, limit)
 
 
-def _blur_px(sample: Sample) -> Tensor:  # B
-    """The blur between the ends of what is in sight, focused at one of them."""
-    stack = sample.stack.as_batch()
+def range_blur_px(stack: FocalStack, depth: Tensor) -> Tensor:  # of B H W: B
+    """The blur between the ends of what is in sight of a batch, focused at one of them."""
     slope = blur_slope_px(stack.focus_distances, stack.camera, stack.magnification).mean(1)
-    far, near = (1 / sample.depth).flatten(1).aminmax(dim=1)
+    far, near = (1 / depth).flatten(1).aminmax(dim=1)
     return slope.to(near) * (near - far)
 
 
 def _by_blur(sample: Sample) -> dict[str, Tensor]:
-    return _between(BLUR, BLUR_PX, _blur_px(sample)[:, None, None].expand_as(sample.depth))
+    return between(
+        BLUR, BLUR_PX, range_blur_px(sample.stack.as_batch(), sample.depth)[:, None, None].expand_as(sample.depth)
+    )
 
 
 def _by_texture(sample: Sample, noise_std: float) -> dict[str, Tensor]:
@@ -195,9 +197,9 @@ def _by_texture(sample: Sample, noise_std: float) -> dict[str, Tensor]:
         return functional.avg_pool2d(functional.pad(maps, (4, 4, 4, 4), mode="reflect"), 9, stride=1)
 
     variance = window(grey.square()) - window(grey).square() - noise_std**2 / 3
-    return _between(TEXTURED, TEXTURE, variance.clamp_min(0).sqrt()[:, 0])
+    return between(TEXTURED, TEXTURE, variance.clamp_min(0).sqrt()[:, 0])
 
 
-def _between(name: str, borders: tuple[float, ...], values: Tensor) -> dict[str, Tensor]:
+def between(name: str, borders: tuple[float, ...], values: Tensor) -> dict[str, Tensor]:
     """By group, the pixels whose value lies between its borders."""
     return {name.format(low, high): (values >= low) & (values < high) for low, high in itertools.pairwise(borders)}

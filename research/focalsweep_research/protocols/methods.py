@@ -17,13 +17,14 @@ from focalsweep.methods.method import Method, Options, uninformed
 from focalsweep.methods.paper import farthest_frame, planes_over, within_blur
 from focalsweep.methods.paper import predict as read_paper
 from focalsweep.methods.registry import Choice, choose_method
+from focalsweep.model.sweepnet import prediction_from_positions
 from focalsweep.model.weights import load_papernet
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.kinds import Objective
-from focalsweep_research.training.objectives import PaperObjective, depth_at
+from focalsweep_research.training.objectives import PaperObjective, depth_at, uniform_in_depth
 
 Reader = Callable[[Sample], Tensor]
 """A batch of stacks with their planes -> depth B H W."""
@@ -108,8 +109,13 @@ def trained_method(name: str, network: nn.Module, objective: Objective, *, half:
         batch, _, _, height, width = stack.images.shape
         sample = Sample(stack, planes, stack.images.new_zeros((batch, height, width)))
         with torch.autocast(stack.images.device.type, dtype=torch.bfloat16, enabled=half):
-            position = objective.read(network, sample).position.float()
-        return uninformed(depth_at(position, sample), planes)
+            reading = objective.read(network, sample)
+        found = uninformed(depth_at(reading.position.float(), sample), planes)
+        if reading.scale is None or uniform_in_depth(planes):
+            return found
+        inverse = planes.as_batch(batch).to(found.depth)
+        informed = prediction_from_positions(reading.position.float(), reading.scale.float(), inverse)
+        return replace(informed, depth=found.depth)
 
     return Method(name, "a network of a training run", read)
 

@@ -47,7 +47,7 @@ def evaluate_defocusnet(
     What a scale moves beyond 3 m, where the planes end, does not count: counted as 3 m, most of a picture would be
     right by saying "far".
     """
-    gallery = _Gallery(pictures)
+    gallery = Gallery(pictures)
     bands = BandErrors(BANDS)
     boards = {
         scale: Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=DATASET_END) for scale in SCALES
@@ -81,7 +81,7 @@ def evaluate_focus_split(
     methods: Methods, folder: Path, device: torch.device, say: Say, share: float = 1.0, pictures: Path | None = None
 ) -> dict[str, Any]:
     """As `defocusnet` at scale 1, with the frames at 0.15 and 0.7 m alone."""
-    gallery = _Gallery(pictures)
+    gallery = Gallery(pictures)
     board = Scoreboard(per_picture=True, rescalings=("raw", "median"), farthest=DATASET_END)
     items = some(benchmark_part(folder, "test"), share)
     for item in own_share(items, say, 10):
@@ -118,7 +118,7 @@ def evaluate_nyu(
     """
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"), farthest=DATASET_END)
     bands = BandErrors(BANDS)
-    gallery = _Gallery(pictures)
+    gallery = Gallery(pictures)
     setup = setup or NyuSetup()
     path, ids = part_of(folder, "test")
     items = some(Nyu(path, ids, setup=setup, device=device, cache=cache), share)
@@ -182,7 +182,7 @@ def count(
     return depths
 
 
-class _Gallery:
+class Gallery:
     """The first stacks with every method's depth, for people (the paper's Figures 8 and 12): depths.png of a folder."""
 
     def __init__(self, folder: Path | None) -> None:
