@@ -250,5 +250,6 @@ IN_ROOMS: tuple[tuple[Furniture, float, bool], ...] = (
 )
 # How far from the wall the middle is of what stands with its back to it.
 DEEP: dict[Furniture, float] = {
-    bookcase: 0.18 sofa: 0.45 floor_lamp: 0.2 pot_plant: 0.3 cupboard: 0.33 bed: 1.0 broom: 0.3,
+    **{bookcase: 0.18, sofa: 0.45, floor_lamp: 0.2, pot_plant: 0.3},
+    **{cupboard: 0.33, bed: 1.0, broom: 0.3},
 }
