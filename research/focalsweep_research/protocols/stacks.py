@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
 
+T = TypeVar("T")
 Methods = dict[str, Compared]
 
 BANDS = tuple(0.25 * k for k in range(13))  # of true depth, for a curve
@@ -143,7 +144,7 @@ def evaluate_nyu(
     }
 
 
-def some(items: Sequence[Item], share: float) -> Sequence[Item]:
+def some(items: Sequence[T], share: float) -> Sequence[T]:
     """Every n-th of them, so that a share is spread over all."""
     return items[:: max(1, round(1 / share))]
 

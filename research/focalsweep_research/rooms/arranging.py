@@ -93,7 +93,7 @@ class Arrangement:
         points = surface_points(solid)
         inside = np.abs(points - self.sight.eye).max(1).min() > 0.3 * self.near
         depth = self.sight.project(points)[:, 2]
-        return bool(inside and not (self.sight.sees(points, 0.05) & (depth < self.near)).any())
+        return bool(inside and not np.logical_and(self.sight.sees(points, 0.05), depth < self.near).any())
 
     def on_top(self, solid: Solid, clearance: float = math.inf, faces: tuple[Face, ...] = ()) -> Support:
         """A level that things may be put on from now on."""

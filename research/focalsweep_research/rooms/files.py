@@ -135,13 +135,13 @@ def _row(folder: Path) -> Any:
     import cv2
 
     paths = sorted(folder.glob("frame_*"))
-    pictures = [cv2.imread(str(paths[i]))[..., ::-1] for i in (0, len(paths) // 2, -1)]
+    pictures = [np.asarray(cv2.imread(str(paths[i])))[..., ::-1] for i in (0, len(paths) // 2, -1)]
     depth = read_depth(folder)
     assert depth is not None
     inverse = 1 / depth.numpy()
     codes = np.rint(255 * (inverse - inverse.min()) / max(np.ptp(inverse), 1e-9)).astype(np.uint8)
     pictures.append(cv2.applyColorMap(codes, cv2.COLORMAP_TURBO)[..., ::-1])
-    texture = cv2.imread(str(folder / TEXTURE), cv2.IMREAD_GRAYSCALE)
+    texture = np.asarray(cv2.imread(str(folder / TEXTURE), cv2.IMREAD_GRAYSCALE))
     pictures.append(np.repeat(np.minimum(texture, 63)[..., None] * np.uint8(4), 3, 2))
     return np.concatenate([cv2.resize(picture, SHEET_PX, interpolation=cv2.INTER_AREA) for picture in pictures], 1)
 

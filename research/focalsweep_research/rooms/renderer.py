@@ -149,4 +149,4 @@ def covariance_root(first: Any, second: Any) -> npt.NDArray[np.float32]:
         return cv2.blur(values.astype(np.float64), (WINDOW_PX, WINDOW_PX), borderType=cv2.BORDER_REFLECT_101)
 
     covariance = mean(first * second) - mean(first) * mean(second)
-    return np.sqrt(np.maximum(covariance, 0)).astype(np.float32)
+    return np.asarray(np.sqrt(np.maximum(covariance, 0)), np.float32)

@@ -18,7 +18,7 @@ from focalsweep_research.rooms.arranging import Arrangement, Face, Support, hang
 from focalsweep_research.rooms.building import Sight, build_shell, draw_shell
 from focalsweep_research.rooms.furniture import FLOOR
 from focalsweep_research.rooms.lighting import Light, draw_lights
-from focalsweep_research.rooms.solids import Array, Rng, Solid
+from focalsweep_research.rooms.solids import Array, Rng, Solid, about_z, box
 
 VERSION = 1  # of the layout: another one means other rooms for the same seed
 KINDS = ("table", "floor", "shelf")
@@ -135,12 +135,12 @@ def _put_block(room: Arrangement, support: Support, size: tuple[float, float]) -
         shape = np.minimum(rng.uniform(size[0], size[1], 3), most)
         surface = surfaces.plain(rng, 0.15, 0.75, 0.3) if rng.random() < 0.6 else surfaces.packaging(rng, room.library)
         yaw = room.shell.yaw + rng.uniform(-0.6, 0.6)
-        block = furniture.standing(furniture.box(room.name("block"), shape, surface), support.holder)
+        block = furniture.standing(box(room.name("block"), shape, surface), support.holder)
         block = furniture.put([block], yaw, np.array([*place[:2], support.level]))[0]
         if not room.keep(block, support):
             continue
         room.on_top(block)
-        front = np.array([*(block.middle[:2] - furniture.about_z(yaw)[:2, 1] * shape[1] / 2), support.level])
+        front = np.array([*(block.middle[:2] - about_z(yaw)[:2, 1] * shape[1] / 2), support.level])
         face = Face(block.name, front, yaw, float(shape[0]), float(shape[2]))
         owner = room.supports[support.holder]
         room.supports[support.holder] = replace(owner, faces=(*owner.faces, face))
@@ -188,7 +188,7 @@ def furnish(room: Arrangement, floor: Support) -> None:
             continue
         foot, yaw, _ = shell.wall(name)
         point = sight.eye + way * ray
-        along = float((point - foot)[:2] @ furniture.about_z(yaw)[:2, 0])
+        along = float((point - foot)[:2] @ about_z(yaw)[:2, 0])
         if name not in {solid.name for solid in room.solids}:
             continue
         kind = rng.random()
@@ -209,7 +209,7 @@ def furnish(room: Arrangement, floor: Support) -> None:
             body, door = surfaces.furniture(rng), surfaces.furniture(rng)
             parts = furniture.cupboard(room.name("cupboard"), size3, body, door)
             back = size3[1] / 2 + 0.014
-            place = foot + furniture.about_z(yaw) @ np.array([along, -back, 0])
+            place = foot + about_z(yaw) @ np.array([along, -back, 0])
             parts = furniture.put(parts, yaw, place)
             if room.add(parts):
                 support = room.on_top(parts[0])

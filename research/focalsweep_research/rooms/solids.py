@@ -92,7 +92,9 @@ def box(name: str, size: Any, surface: Surface) -> Solid:
     """A box on the origin: x and y about it, z from 0; uv in metres, or once over each face without a tile."""
     size = np.asarray(size, np.float64)
     square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
-    vertices, uv, faces = [], [], []
+    vertices: list[Any] = []
+    uv: list[Any] = []
+    faces: list[Any] = []
     for axis in range(3):
         across, along = ((1, 2), (0, 2), (0, 1))[axis]  # so that v runs up on what is upright
         for side in (-1, 1):
@@ -232,4 +234,4 @@ def _down(normal: Array) -> Array:
         return np.diag([1.0, -1, -1])
     x, y, z = axis
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + cross + cross @ cross / (1 + cos)
+    return np.asarray(np.eye(3) + cross + cross @ cross / (1 + cos))

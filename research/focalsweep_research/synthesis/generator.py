@@ -245,7 +245,7 @@ def generate(
     """
     traced = trace(config, atlas, drawing, step, device, aperture)
     frames = traced.images.shape[1]
-    flaws = drawing.flaws and [draw_flaws(rng, frames) for rng in drawing.flaws]
+    flaws = None if drawing.flaws is None else [draw_flaws(rng, frames) for rng in drawing.flaws]
     gain = metered_gain((traced.whole or traced).images, flaws) if flaws else None  # a part has the whole's exposure
 
     def finished(traced: Traced, reductions: list[float]) -> Sample:
@@ -299,7 +299,7 @@ def trace(
     if aperture is None:
         aperture = lens_samples(shared, config) if drawing.flaws is None else aperture_samples(shared, config.rays)
     samples = [one.to(device, non_blocking=True) for one in aperture]
-    odd = drawing.flaws and [draw_lens_flaws(rng, frames) for rng in drawing.flaws]
+    odd = None if drawing.flaws is None else [draw_lens_flaws(rng, frames) for rng in drawing.flaws]
     lenses = _lenses(draws)
     if parts is None:
         sides = [float(view.width) for view in views]

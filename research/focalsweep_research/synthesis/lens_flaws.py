@@ -1,4 +1,4 @@
-"""What lenses and hands do that the thin lens does not: frames beside each other, curved fields, pupils cut by a rim."""
+"""What lenses and hands do that the thin lens does not: frames side by side, curved fields, pupils cut by a rim."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ a ray is its depth, and infinity needs no care. Blur diameters come out as focal
 thin-lens formula at a constant field of view (magnification (d_f - f) / d_f).
 
 A lamp lights what no solid hides from it, and as it has a size, shadows are soft; ambient light is weaker where a point
-at some distance before the surface has a solid near it. Sheets cast no shadow. Both are worked out once for what a pinhole
-in the middle of the lens sees, with a border around the picture (`Lighting`). Rays look it up where they end; what only
-other points of the lens see has the light of the same solid beside it.
+at some distance before the surface has a solid near it. Sheets cast no shadow. Both are worked out once for what a
+pinhole in the middle of the lens sees, with a border around the picture (`Lighting`). Rays look it up where they end;
+what only other points of the lens see has the light of the same solid beside it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ class Lenses:
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Lenses:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Lenses(**{name: value if value is None else change(value) for name, value in given.items()})
+        return replace(self, **{name: change(value) for name, value in given.items() if value is not None})
 
     def axis_px(self, size: tuple[int, int]) -> Tensor:  # B 2
         if self.centre_px is not None:

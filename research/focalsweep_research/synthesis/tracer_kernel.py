@@ -273,9 +273,10 @@ def _lighting_kernel(
 
 @triton.jit
 def _render_kernel(
-    scenes, lights, words, lenses, in_reach, choice, sets, samples, widest, owners, hidden, crowding_around, beside, out,
-    solids, frames, height, width, tile_columns,
-    FIELDS: tl.constexpr, LENS: tl.constexpr, LIGHT: tl.constexpr, SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
+    scenes, lights, words, lenses, in_reach, choice, sets, samples, widest, owners, hidden, crowding_around, beside,
+    out, solids, frames, height, width, tile_columns,
+    FIELDS: tl.constexpr, LENS: tl.constexpr, LIGHT: tl.constexpr,
+    SIZE: tl.constexpr, LEVELS: tl.constexpr, TEXELS: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, BORDER: tl.constexpr, BESIDE: tl.constexpr,
 ):  # fmt: skip
     BLOCK: tl.constexpr = ROWS * COLUMNS

@@ -84,7 +84,7 @@ def guiding_scales(size: tuple[int, int]) -> list[float]:
 
 
 def enlarge(maps: Tensor, ratio: float, size: tuple[int, int]) -> Tensor:
-    """Maps of a picture that was made small by exactly 1 / ratio, at its own size: what the last pixels lack is repeated."""
+    """Maps of a picture made small by exactly 1 / ratio, at its own size: what the last pixels lack is repeated."""
     maps = functional.interpolate(maps.float(), scale_factor=ratio, mode="bilinear", align_corners=False)
     bottom, right = (max(0, length - have) for length, have in zip(size, maps.shape[-2:], strict=True))
     return functional.pad(maps, (0, right, 0, bottom), mode="replicate")[..., : size[0], : size[1]]
@@ -101,7 +101,7 @@ def _read(
     *,
     smooth: bool = False,
 ) -> Tensor:  # B 2 H W
-    """Position and Laplace scale of a picture at one size, in tiles if it is large; `smooth` where the network is unsure."""
+    """Position and Laplace scale of a picture at one size, in tiles if large; `smooth` where the network is unsure."""
     tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes.count)
     tiles = tiling.cut(stack.size, options.workspace)
     if len(tiles) == 1:

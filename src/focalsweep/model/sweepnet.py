@@ -5,8 +5,8 @@ with the picture's features added to every plane; a softmax over planes gives a 
 brought to full size by a learned convex combination of neighbours. (3) A few convolutions look at the cost around the
 estimate, correct it, and say how sure they are. Positions run from 0 (nearest plane) to 1.
 
-A part of a large picture is read with a guide: what the same network said of the whole picture, made small. What no part
-can know by itself (how far a plain wall is) comes from there, and what only full size shows is added to it.
+A part of a large picture is read with a guide: what the same network said of the whole picture, made small. What no
+part can know by itself (how far a plain wall is) comes from there, and what only full size shows is added to it.
 
 Volumes have the axes B D H W C here, channels last: a 3-D convolution is one over the picture, all planes being a
 batch, then one along the planes, all pixels being a row, and neither has to move anything in memory.
@@ -203,7 +203,7 @@ class Grow(nn.Module):
 
 
 class Context(nn.Module):
-    """The picture's features at 1/4, 1/8, 1/16 and 1/32 of the size, the coarser ones having seen a wide surrounding."""
+    """The picture's features at 1/4, 1/8, 1/16 and 1/32 of the size; the coarser ones have seen a wide surrounding."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
