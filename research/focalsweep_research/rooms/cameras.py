@@ -4,7 +4,7 @@ Pictures are reduced copies of those of the whole sensor: a pixel is as many mic
 the picture's pixels. With a constant field of view the blur, in pixels, is `blur_px_per_dioptre` times the distance
 from the focus in dioptres:
 
-    phone   6.8 mm f/1.85, 8.5 mm wide, 512 px:   1.51 px a dioptre, scenes from 0.10 to 0.22 m on: 6 to 14 px
+    phone   6.8 mm f/1.85, 8.5 mm wide, 512 px:   1.51 px a dioptre, scenes from 0.10 to 0.22 m on: 6 to 15 px
     slr     50 mm f/2.8, 22.3 mm wide, 512 px:   20.5 px a dioptre, scenes from 0.55 to 1.2 m on: 7 to 30 px
     paper   2.9 mm f/1, 3.1 mm wide, 256 px:      0.69 px a dioptre, scenes from 0.1 m on: 5 to 7 px
 """

@@ -34,7 +34,7 @@ def test_times_memory_and_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in rows.values():
         assert row["total_ms"] > 0 and row["peak_mb"] == 5 and row["seconds"]["total"]["runs"] == 3
         assert ("sweep_ms" in row) == ("network_ms" in row) == (row["method"] not in ("focus_measure", "defocusnet"))
-    assert rows["sweep"]["million_parameters"] == pytest.approx(1.66, abs=0.01)
+    assert rows["sweep"]["million_parameters"] == pytest.approx(2.55, abs=0.01)
     assert rows["defocusnet"]["million_parameters"] == pytest.approx(3.72, abs=0.01)
     assert "4278.0" in table_of(record).markdown()
 

@@ -32,7 +32,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     text = GOOD + (
         'warmup_steps = 5\nweight_decay = 0\ngradient_clip = inf\nema_decay = 0.9\nprecision = "bfloat16"\nseed = 7\n'
         "validate_every = 10\nvalidation_samples = 8\ncheckpoint_every = 20\nlog_every = 1\nimage_size = [64, 96]\n"
-        'planes = 32\naccumulate = 3\nstart_from = "shipped"\n[cost_options]\nnormalise = false\n'
+        'planes = 32\naccumulate = 3\nfreeze_norms_at = 0.5\nstart_from = "shipped"\n'
+        "[cost_options]\nnormalise = false\n"
         "[network_options]\nchannels = [16, 32]\n[data]\nframes = [2, 8]\nnoise = {low = 0, high = 1}\n"
     )
     config = read_config(write(tmp_path, text))

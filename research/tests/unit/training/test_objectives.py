@@ -9,10 +9,12 @@ from focalsweep.types import DepthGrid
 from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.objectives import (
+    EDGE_WEIGHT,
     PaperObjective,
     SweepObjective,
     abs_rel,
     depth_at,
+    near_edges,
     network_inputs,
     plane_cross_entropy,
     sweep_loss,
@@ -57,9 +59,13 @@ def test_relative_error_is_that_of_depth(sample: Sample) -> None:
     position = (true_position(sample) - 0.01).clamp_min(0)
     output = SweepOutput(torch.zeros(2, 16, 16, 16), position, position, torch.full_like(position, 0.01))
     depth = depth_at(position, sample)
-    expected = ((depth - sample.depth).abs() / sample.depth).mean().item()
-    assert sweep_loss(output, sample)[1]["relative"].item() == pytest.approx(expected, rel=1e-3)
-    assert abs_rel(position, sample).item() == pytest.approx(expected, rel=1e-3)
+    error = (depth - sample.depth).abs() / sample.depth
+    assert abs_rel(position, sample).item() == pytest.approx(error.mean().item(), rel=1e-3)
+    edges = near_edges(true_position(sample) * 15)
+    assert 0 < edges.mean() < 1
+    weight = 1 + EDGE_WEIGHT * edges
+    expected = (error * weight).sum() / weight.sum()
+    assert sweep_loss(output, sample)[1]["relative"].item() == pytest.approx(expected.item(), rel=1e-3)
 
 
 def test_inputs_are_the_cost_and_a_sharp_picture(sample: Sample) -> None:
