@@ -19,14 +19,9 @@ import torch
 
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
-from focalsweep_research.synthesis.generator import (
-    degrade,
-    draw_scenes,
-    held_atlas,
-    make_source,
-    read_generator_config,
-    trace,
-)
+from focalsweep_research.synthesis.generator import draw_scenes, held_atlas, make_source, trace
+from focalsweep_research.synthesis.generator_config import read_generator_config
+from focalsweep_research.synthesis.sensor import degrade
 from focalsweep_research.training.config import TrainingConfig, read_config
 from focalsweep_research.training.loop import make_optimizer
 from focalsweep_research.training.objectives import swept
@@ -49,6 +44,7 @@ def measure(config: TrainingConfig, device: torch.device, rounds: int, textures:
     sample = source(0, batch, device)
     on_device = atlas.to(device)
     traced = trace(generator, on_device, drawing, 0, device)
+    sensors = [draw.sensor for draw in traced.draws]
 
     def step(sample: Any) -> None:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bfloat16"):
@@ -71,7 +67,9 @@ def measure(config: TrainingConfig, device: torch.device, rounds: int, textures:
     times = {
         "draw scenes (CPU)": milliseconds(lambda k: draw_scenes(generator, atlas.count, k, batch)),
         "trace": milliseconds(lambda k: trace(generator, on_device, drawing, k, device)),
-        "noise, 8 bits, JPEG": milliseconds(lambda k: degrade(traced.images, traced.draws, 0, k)),
+        "noise, 8 bits, JPEG": milliseconds(
+            lambda k: degrade(traced.images, sensors, 0, k)
+        ),
         "cost volume": milliseconds(lambda k: swept(sample, config.cost)),
         "cost volume and network step": milliseconds(lambda k: step(sample)),
         "end to end": milliseconds(lambda k: step(source(k, batch, device))),

@@ -25,8 +25,10 @@ from focalsweep.sweep.argmin import find_minimum
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.volume import plane_position
 from focalsweep_research.protocols.real import sharpness_agreement
+from focalsweep_research.synthesis.cameras import draw_camera
 from focalsweep_research.synthesis.culling import solids_in_reach
-from focalsweep_research.synthesis.generator import GeneratorConfig, draw_camera, draw_scenes, make_source
+from focalsweep_research.synthesis.generator import draw_scenes, make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.scenes import EMPTY
 from focalsweep_research.synthesis.tracer import depth
 

@@ -27,7 +27,8 @@ from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.protocols.stacks import evaluate_defocusnet
-from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.training.checkpoint import Checkpoint, read_checkpoint
 
 LARGEST_BYTES = 28 * 2**20

@@ -23,7 +23,8 @@ from focalsweep.types import FocalStack
 from focalsweep_research.protocols.distributed import Found, Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.methods import Reader
 from focalsweep_research.rivals.answer import FrameCountError
-from focalsweep_research.synthesis.generator import GeneratorConfig, draw_scenes, generate, held_atlas
+from focalsweep_research.synthesis.generator import draw_scenes, generate, held_atlas
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.objectives import DEPTH_END
 

@@ -24,7 +24,7 @@ from focalsweep.validation import as_setting
 from focalsweep_research.protocols.distributed import Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.generated import DATA, SEED, batch_of, estimate
 from focalsweep_research.protocols.methods import Reader
-from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.jpeg import jpeg
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.synthesis.tracer import disk_samples

@@ -11,7 +11,8 @@ import torch
 
 from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.source import PAPER_SCALES, ItemsConfig, as_displayed, make_item_source
-from focalsweep_research.synthesis.generator import make_source, read_generator_config
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import read_generator_config
 from focalsweep_research.synthesis.sample import Source
 from focalsweep_research.training.config import TrainingConfig
 from focalsweep_research.training.kinds import known_datasets
@@ -59,7 +60,7 @@ def _generator_sources(config: TrainingConfig, data: dict[str, Any], textures: P
         data["texture_folder"] = str(textures)
     settings = read_generator_config({**data, "held_out": False})
     training = replace(settings, seed=settings.seed + DATA_SEEDS * config.seed)
-    validation = replace(settings, held_out=True, seed=settings.seed + 1)
+    validation = replace(settings, held_out=True, replays=1, seed=settings.seed + 1)
     return make_source(training), make_source(validation)
 
 

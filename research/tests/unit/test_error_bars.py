@@ -16,7 +16,7 @@ from focalsweep_research.protocols import error_bars
 from focalsweep_research.protocols.error_bars import evaluate_confidence, plot_confidence
 from focalsweep_research.protocols.generated import BATCH, batch_of
 from focalsweep_research.rivals.answer import FrameCountError
-from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.tables.tables import table_of
 
 CPU = torch.device("cpu")

@@ -29,7 +29,7 @@ from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import ON_GENERATED, join_result, run_protocol
 from focalsweep_research.protocols.training_runs import methods_of_runs, over_trained_planes, run_name
-from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig
 from focalsweep_research.training.run import run_training

@@ -13,7 +13,8 @@ from focalsweep_research.protocols import distributed as shares
 from focalsweep_research.protocols import generated
 from focalsweep_research.protocols.generated import CAMERAS, batch_of, evaluate_cameras, evaluate_generator
 from focalsweep_research.rivals.answer import FrameCountError
-from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.tables.tables import table_of
 from focalsweep_research.training.objectives import DEPTH_END

@@ -22,7 +22,7 @@ from focalsweep_research.protocols import generated, stacks
 from focalsweep_research.protocols import run as protocols
 from focalsweep_research.protocols.methods import Compared, compared
 from focalsweep_research.protocols.run import run_protocol
-from focalsweep_research.synthesis.generator import GeneratorConfig
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.objectives import DEPTH_END
 

@@ -4,8 +4,10 @@ import numpy as np
 import torch
 
 from focalsweep_research.synthesis import tracer
+from focalsweep_research.synthesis.cameras import _cut_to_polygon, lens_samples
 from focalsweep_research.synthesis.culling import TILE, largest_blur_px, solids_in_reach, widest_sample
-from focalsweep_research.synthesis.generator import GeneratorConfig, _cut_to_polygon, draw_scenes, lens_samples
+from focalsweep_research.synthesis.generator import draw_scenes
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, LIGHT, Scenes
 from focalsweep_research.synthesis.textures import make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, disk_samples, render

@@ -9,17 +9,12 @@ import torch
 
 from focalsweep import coc_px
 from focalsweep_research.synthesis import generator
-from focalsweep_research.synthesis.generator import (
-    WIDEST_BLUR_PX,
-    Draw,
-    GeneratorConfig,
-    draw_camera,
-    draw_view,
-    make_source,
-    read_generator_config,
-)
+from focalsweep_research.synthesis.cameras import WIDEST_BLUR_PX, Draw, draw_camera, draw_view
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig, read_generator_config
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID
+from focalsweep_research.synthesis.sensor import soften
 
 CPU = torch.device("cpu")
 CONFIG = GeneratorConfig(size=24, planes=8, rays=2, textures=4, solids=5, frames=(2, 4))
@@ -131,6 +126,48 @@ def test_the_batch_that_comes_next_is_made_ahead(
     assert drawn == made
 
 
+@pytest.mark.parametrize("parts", [0.0, 1.0])
+def test_replays_are_other_stacks_of_the_same_rays(parts: float) -> None:
+    """Frames are left out, pictures mirrored, noise is another; depth, focus and the place of a part go along."""
+    config = replace(
+        CONFIG, replays=3, parts=parts, whole=24, noise_std=(1e-4, 1e-3), quantised=0.0, soft=0.0, frames=(3, 6)
+    )
+    source = make_source(config)
+    first, *others = (source(step, 4, CPU) for step in (3, 4, 5))
+    assert torch.equal(make_source(config)(5, 4, CPU).stack.images, others[1].stack.images)  # resumed in the middle
+    assert torch.equal(source(3, 4, CPU).stack.images, first.stack.images)
+    plain = make_source(replace(config, replays=1))(1, 4, CPU)
+    assert torch.equal(plain.depth, first.depth) and plain.stack.frame_count == first.stack.frame_count
+    mirrored = set()
+    for other in others:
+        assert other.planes.count == first.planes.count
+        for i in range(4):
+            flipped = not torch.equal(other.depth[i], first.depth[i])
+            mirrored.add(flipped)
+            assert torch.equal(other.depth[i].flip(-1) if flipped else other.depth[i], first.depth[i])
+            distances = first.stack.focus_distances[i].tolist()
+            for number, distance in enumerate(other.stack.focus_distances[i].tolist()):
+                place = distances.index(distance)
+                image, before = other.stack.images[i, number], first.stack.images[i, place]
+                apart = ((image.flip(-1) if flipped else image) - before).abs()
+                assert 0 < float(apart.mean()) < 0.01  # other noise, the same picture
+            if parts:
+                left, top, width, height = first.window[i].tolist()  # type: ignore[index]
+                moved = [1 - left - width if flipped else left, top, width, height]
+                assert other.window[i].tolist() == pytest.approx(moved)  # type: ignore[index]
+                assert other.whole is not None and other.whole.stack.frame_count == other.stack.frame_count
+    assert mirrored == {False, True}
+
+
+def test_replays_of_photographs_have_flaws_of_their_own() -> None:
+    config = replace(CONFIG, replays=2, photographs=1.0)
+    source = make_source(config)
+    first, other = source(0, 3, CPU), source(1, 3, CPU)
+    assert torch.equal(make_source(config)(1, 3, CPU).stack.images, other.stack.images)
+    assert torch.equal(source(0, 3, CPU).stack.images, first.stack.images)
+    assert float((first.stack.images[:, 0].mean((1, 2, 3)) - other.stack.images[:, 0].mean((1, 2, 3))).abs().max()) > 0
+
+
 def test_another_batch_size_is_another_batch() -> None:
     """What was made ahead for one size is not handed out for another."""
     source = make_source(CONFIG)
@@ -173,7 +210,7 @@ def test_focus_on_a_part_and_planes_far_beyond_the_scene() -> None:
         slope_px = draw.aperture * draw.focal_px  # px for each 1/m
         assert slope_px * (draw.near - draw.far) <= max(WIDEST_BLUR_PX, 1.6 * 2 * slope_px) * (1 + 1e-9)
     for one, other in zip(plain, partial, strict=True):  # the other flaws are drawn alike
-        assert (one.noise_std, one.jpeg_quality, one.near) == (other.noise_std, other.jpeg_quality, other.near)
+        assert (one.sensor, one.near) == (other.sensor, other.near)
 
 
 def test_lights_burn_out_and_change_nothing_but_colours() -> None:
@@ -202,7 +239,7 @@ def test_softness_is_a_gaussian_of_its_width_for_each_stack() -> None:
     points = torch.zeros((3, 2, 1, 31, 31), dtype=torch.float64)
     points[..., 15, 15] = 1
     sigmas = [0.7, 0.0, 1.2]
-    soft = generator.soften(points, sigmas)
+    soft = soften(points, sigmas)
     at = torch.arange(-15, 16, dtype=torch.float64)
     torch.testing.assert_close(soft.sum((-2, -1)), torch.ones((3, 2, 1), dtype=torch.float64))
     for summed in (-2, -1):
@@ -210,9 +247,7 @@ def test_softness_is_a_gaussian_of_its_width_for_each_stack() -> None:
         # sampled, and cut at 3 of the widest sigma
         torch.testing.assert_close(variance, torch.tensor(sigmas, dtype=torch.float64).square(), rtol=0.02, atol=1e-9)
     assert torch.equal(soft[1], points[1])
-    assert torch.allclose(
-        generator.soften(torch.full_like(points, 0.3), sigmas), torch.tensor(0.3, dtype=torch.float64)
-    )
+    assert torch.allclose(soften(torch.full_like(points, 0.3), sigmas), torch.tensor(0.3, dtype=torch.float64))
 
 
 def test_some_stacks_are_soft_and_only_their_pixels_differ() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from focalsweep import Camera, coc_px
-from focalsweep_research.synthesis.generator import GeneratorConfig, draw_scenes
+from focalsweep_research.synthesis.generator import draw_scenes
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.scenes import BOX, ELLIPSOID, SHEET, SUN, WAVES, Scenes
 from focalsweep_research.synthesis.textures import LEVELS, SIZE, TEXELS, Atlas, make_atlas
 from focalsweep_research.synthesis.tracer import Lenses, depth, disk_samples, fetch, render

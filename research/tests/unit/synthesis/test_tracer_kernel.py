@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from focalsweep_research.synthesis import tracer
-from focalsweep_research.synthesis.generator import GeneratorConfig, atlas_of, draw_scenes, trace
+from focalsweep_research.synthesis.generator import atlas_of, draw_scenes, trace
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 

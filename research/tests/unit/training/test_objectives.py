@@ -6,7 +6,8 @@ import torch
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet, SweepOutput
 from focalsweep.types import DepthGrid
-from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.objectives import (
     EDGE_WEIGHT,

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.sweepnet import SweepNet
-from focalsweep_research.synthesis.generator import GeneratorConfig, make_source
+from focalsweep_research.synthesis.generator import make_source
+from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training import pictures
 from focalsweep_research.training.objectives import PaperObjective, Reading, SweepObjective, true_position
