@@ -67,9 +67,7 @@ def measure(config: TrainingConfig, device: torch.device, rounds: int, textures:
     times = {
         "draw scenes (CPU)": milliseconds(lambda k: draw_scenes(generator, atlas.count, k, batch)),
         "trace": milliseconds(lambda k: trace(generator, on_device, drawing, k, device)),
-        "noise, 8 bits, JPEG": milliseconds(
-            lambda k: degrade(traced.images, sensors, 0, k)
-        ),
+        "noise, 8 bits, JPEG": milliseconds(lambda k: degrade(traced.images, sensors, 0, k)),
         "cost volume": milliseconds(lambda k: swept(sample, config.cost)),
         "cost volume and network step": milliseconds(lambda k: step(sample)),
         "end to end": milliseconds(lambda k: step(source(k, batch, device))),
