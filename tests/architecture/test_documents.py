@@ -164,3 +164,19 @@ def test_files_that_a_document_names_are_there(document: Path) -> None:
     lost = {path for path in paths if "NAME" not in path and not (ROOT / path).exists()}
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     assert lost | {link for link in links if not (here / link).exists()} == set()
+
+
+def lost_references(text: str, names: set[str]) -> set[str]:
+    """Documents and code that a comment or a docstring names, and that are nowhere in the repository."""
+    named = set(re.findall(r"(?<![\w{}*])((?:[\w-]+/)*[\w-]+\.(?:md|tex|py))\b", text))
+    return {name for name in named if not any(path == name or path.endswith(f"/{name}") for path in names)}
+
+
+def test_code_refers_to_documents_and_files_that_are_there() -> None:
+    folders = ("src", "research", "benchmarks", "examples")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "tests" not in path.parts]
+    names = {str(path.relative_to(ROOT)) for path in [*files, *DOCUMENTS, *(ROOT / "tests").rglob("*.py")]}
+    names |= {str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.md")}
+    lost = {str(path.relative_to(ROOT)): lost_references(path.read_text(), names) for path in files}
+    assert {path: found for path, found in lost.items() if found} == {}
+    assert lost_references("see plan.md, `kernels.py` and sweep/costs.py", names) == {"plan.md", "kernels.py"}
