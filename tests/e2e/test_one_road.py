@@ -2,7 +2,7 @@
 
 On the demo, and on three real photos of the repository with all, some or none of their settings known. On four real
 stacks too, where they are at hand (`../shared/data/real_stacks` beside the checkout, or the folder that
-FOCALSWEEP_REAL_STACKS names): reduced to four frames of 480 px, or as they are where FOCALSWEEP_FULL is set.
+FOCALSWEEP_REAL_STACKS names): reduced to four frames of 300 px, or as they are where FOCALSWEEP_FULL is set.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests.e2e.running import Run
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "data" / "toys"
 REAL = Path(os.environ.get("FOCALSWEEP_REAL_STACKS", ROOT.parent / "shared" / "data" / "real_stacks"))
-REDUCED_PX, FEWER = 480, 4
+REDUCED_PX, FEWER = 300, 4
 EXPORTS = ("ply", "glb", "exr")
 CAMERA = """[camera]
 focal_length = 0.038
@@ -61,18 +61,36 @@ def demo(folder: Path) -> None:
         shutil.copy(path, folder)
 
 
-def toys(camera: str, *frames: str) -> Callable[[Path], None]:
-    """The three real photos with a stack.toml of these lines, one for each frame; or without one."""
+def reduced(photos: list[Path], folder: Path) -> float:
+    """Writes them at no more than REDUCED_PX, as PNG; gives by how much they were reduced."""
+    scale = 1.0
+    for path in photos:
+        picture = np.asarray(cv2.imread(str(path)))
+        scale = REDUCED_PX / max(picture.shape)
+        small = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+        cv2.imwrite(str(folder / f"{path.stem}.png"), small)
+    return scale
+
+
+def toys(camera: str, *frames: str, small: bool = True) -> Callable[[Path], None]:
+    """The three real photos, reduced or as they are, with a stack.toml of these lines, one for each; or without one."""
 
     def write(folder: Path) -> None:
         photos = sorted(TOYS.glob("*.jpg"))
-        for path in photos:
+        scale = reduced(photos, folder) if small else 1.0
+        for path in [] if small else photos:
             shutil.copy(path, folder)
-        known = [f'[[frame]]\nfile = "{path.name}"\n{line}\n' for path, line in zip(photos, frames, strict=False)]
-        if camera or known:
-            (folder / "stack.toml").write_text("\n".join([camera, *known]))
+        names = sorted(path.name for path in folder.iterdir())
+        known = [f'[[frame]]\nfile = "{name}"\n{line}\n' for name, line in zip(names, frames, strict=False)]
+        if camera:
+            (folder / "stack.toml").write_text("\n".join([with_pitch(camera, scale), *known]))
 
     return write
+
+
+def with_pitch(camera: str, scale: float) -> str:
+    """The settings of photos that were reduced."""
+    return re.sub(r"pixel_pitch = (\S+)", lambda found: f"pixel_pitch = {float(found[1]) / scale!r}", camera)
 
 
 def real(name: str) -> Callable[[Path], None]:
@@ -85,26 +103,20 @@ def real(name: str) -> Callable[[Path], None]:
             return
         photos = sorted(path for path in source.iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
         chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, FEWER).round().astype(int)]
-        scale = 1.0
-        for path in chosen:
-            picture = np.asarray(cv2.imread(str(path)))
-            scale = REDUCED_PX / max(picture.shape)
-            small = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-            cv2.imwrite(str(folder / f"{path.stem}.png"), small)
+        scale = reduced(chosen, folder)
         if not (source / "stack.toml").is_file():
             return
         head, *frames = (source / "stack.toml").read_text().split("[[frame]]")
-        head = re.sub(r"pixel_pitch = (\S+)", lambda found: f"pixel_pitch = {float(found[1]) / scale!r}", head)
         kept = [frame for frame in frames if any(f'"{path.name}"' in frame for path in chosen)]
         kept = [re.sub(r'file = "(.*)\.\w+"', r'file = "\1.png"', frame) for frame in kept]
-        (folder / "stack.toml").write_text("[[frame]]".join([head, *kept]))
+        (folder / "stack.toml").write_text("[[frame]]".join([with_pitch(head, scale), *kept]))
 
     return write
 
 
 CASES = {
     "demo": Case(demo),
-    "distances": Case(toys(CAMERA, *(f"focus_distance = {metres}" for metres in (0.375, 0.485, 0.635)))),
+    "distances": Case(toys(CAMERA, *(f"focus_distance = {metres}" for metres in (0.375, 0.485, 0.635)), small=False)),
     "ranges": Case(
         toys(CAMERA, *(f"focus_range = {metres}" for metres in ("[0.37, 0.38]", "[0.47, 0.5]", "[0.62, 0.65]"))),
         measured="refined",
@@ -153,7 +165,7 @@ def by_page(folder: Path, out: Path, settings: dict[str, Any], exports: tuple[st
     inside.parent.mkdir()
     given = {key: value for key, value in settings.items() if key != "relative"}
     arguments = (folder, inside, given, bool(settings.get("relative")), Limits(), "cpu")
-    TaskProcess(estimate, *arguments, seconds=900).wait()
+    TaskProcess(estimate, *arguments, seconds=3600).wait()
     shutil.copytree(inside, out, dirs_exist_ok=True)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import focalsweep as fs
 from tests.e2e.running import write_small_stack
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +105,8 @@ def test_demo_and_photos(python: Python, tmp_path: Path) -> None:
         print(done.stderr.strip())
         with np.load(out / "depth.npz") as saved:
             assert np.isfinite(saved["depth"]).all()
+    done = python("-m", "focalsweep.cli.main", "--version")
+    assert done.stdout.startswith(f"focalsweep {fs.__version__}"), done
     done = python("-m", "focalsweep.cli.main", "--help")
     assert "depth" in done.stdout and "evaluate" not in done.stdout and "train" not in done.stdout
 

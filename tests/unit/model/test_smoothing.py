@@ -93,6 +93,7 @@ def test_every_size_and_an_even_map_stays(size: tuple[int, int]) -> None:
     torch.testing.assert_close(answer, even)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (37, 52), (256, 256)])
 def test_the_kernel_agrees_with_the_plain_version(size: tuple[int, int]) -> None:
