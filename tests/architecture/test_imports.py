@@ -1,6 +1,7 @@
 """Imports point downwards, the public names exist, and `import focalsweep` is cheap."""
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -145,6 +146,20 @@ def test_methods_are_listed_in_the_registry_alone(tmp_path: Path) -> None:
     assert lists_of_methods(PACKAGE) == []
     (tmp_path / "planted.py").write_text('METHODS = ("sweep", "argmin")\nNAMES = {"paper": 1, "sweep": 2}')
     assert lists_of_methods(tmp_path) == ["planted.py:1", "planted.py:2"]
+
+
+def private_names(folder: Path) -> list[str]:
+    """Files that use names of the product that begin with an underscore."""
+    private = re.compile(r"focalsweep(\.\w+)*\._(?!_)|from focalsweep(\.\w+)* import [^\n]*\b_[a-z]|\._unchecked\b")
+    return [path.name for path in sorted(folder.rglob("*.py")) if private.search(path.read_text())]
+
+
+def test_research_uses_what_a_user_can_use(tmp_path: Path) -> None:
+    research = PACKAGE.parents[1] / "research"
+    assert [private_names(research / name) for name in (RESEARCH, "scripts")] == [[], []]
+    (tmp_path / "planted.py").write_text("from focalsweep.estimate import predict, _fused")
+    (tmp_path / "another.py").write_text("stack = stack._unchecked(images=images)")
+    assert private_names(tmp_path) == ["another.py", "planted.py"]
 
 
 def run_python(code: str) -> str:
