@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint wheel bench clean
 
 demo: $(VENV)/.ready  ## depth, error bar and sharp picture of the bundled stack, into out/demo
 	$(BIN)/focalsweep demo -o out/demo
@@ -15,6 +15,9 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: $(VENV)/.ready  ## the product's wheel, built, and tried in a new environment that has nothing else
+	FOCALSWEEP_EMPTY_VENV=1 $(BIN)/python -m pytest -s tests/e2e/test_wheel.py
 
 bench: $(VENV)/.ready  ## speed against the scikit-image pipeline and the bare transforms
 	$(BIN)/focalsweep bench speed

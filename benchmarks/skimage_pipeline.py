@@ -1,6 +1,6 @@
 """The paper's cost volume as a straightforward NumPy, SciPy and scikit-image script: the slow rival.
 
-It follows the manner of the paper's released code (facts in PEERS.md, words our own): display-encoded images,
+It follows the manner of the paper's released code: display-encoded images,
 spatial disk kernels with a dead zone below one pixel and a clamp, one call of scikit-image's Wiener-Hunt
 deconvolution per plane, frame and channel, no padding. One difference: the Gaussian acts within each channel
 only, where the released code also blurs across the colour axis by accident.

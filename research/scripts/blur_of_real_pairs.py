@@ -1,6 +1,6 @@
 """Our model of blur against a real lens: python research/scripts/blur_of_real_pairs.py FOLDER OUT [STEP]
 
-FOLDER holds Carvalho's pairs (see focalsweep/datasets/dfd.py): one view at f/2.8 and at f/8, and its depth. The f/8
+FOLDER holds Carvalho's pairs (see datasets/dfd.py): one view at f/2.8 and at f/8, and its depth. The f/8
 picture is blurred as the thin lens at f/2.8 says it must be, by the measured depth, and compared with the real f/2.8
 picture: with the model's own amount of blur, with wrong amounts, with wrong focus distances, and without blur.
 

@@ -1,6 +1,7 @@
 """Imports point downwards, the public names exist, and `import focalsweep` is cheap."""
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import focalsweep
+from focalsweep.methods.registry import all_methods
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
@@ -126,6 +128,38 @@ def test_a_planted_violation_is_found(tmp_path: Path, file: str, line: str) -> N
     (package / file).parent.mkdir(exist_ok=True)
     (package / file).write_text(line)
     assert len(violations(package)) == 1
+
+
+def lists_of_methods(package: Path) -> list[str]:
+    """Files that list methods by name beside the registry: literals with two of its names or more."""
+    names, found = set(all_methods()), []
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else getattr(node, "keys", [])
+            words = {part.value for part in parts if isinstance(part, ast.Constant)}
+            if len(words & names) > 1 and room_of(path, package) != "methods":
+                found.append(f"{path.relative_to(package)}:{node.lineno}")
+    return found
+
+
+def test_methods_are_listed_in_the_registry_alone(tmp_path: Path) -> None:
+    assert lists_of_methods(PACKAGE) == []
+    (tmp_path / "planted.py").write_text('METHODS = ("sweep", "argmin")\nNAMES = {"paper": 1, "sweep": 2}')
+    assert lists_of_methods(tmp_path) == ["planted.py:1", "planted.py:2"]
+
+
+def private_names(folder: Path) -> list[str]:
+    """Files that use names of the product that begin with an underscore."""
+    private = re.compile(r"focalsweep(\.\w+)*\._(?!_)|from focalsweep(\.\w+)* import [^\n]*\b_[a-z]|\._unchecked\b")
+    return [path.name for path in sorted(folder.rglob("*.py")) if private.search(path.read_text())]
+
+
+def test_research_uses_what_a_user_can_use(tmp_path: Path) -> None:
+    research = PACKAGE.parents[1] / "research"
+    assert [private_names(research / name) for name in (RESEARCH, "scripts")] == [[], []]
+    (tmp_path / "planted.py").write_text("from focalsweep.estimate import predict, _fused")
+    (tmp_path / "another.py").write_text("stack = stack._unchecked(images=images)")
+    assert private_names(tmp_path) == ["another.py", "planted.py"]
 
 
 def run_python(code: str) -> str:

@@ -52,10 +52,13 @@ if __name__ == "__main__":
     main()
 """
 needs_gradio = pytest.mark.skipif(find_spec("gradio") is None, reason="gradio is not installed: focalsweep[web]")
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None or find_spec("playwright") is None or find_spec("gradio") is None,
-    reason="Chromium, playwright or gradio is not installed",
-)
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or find_spec("playwright") is None or find_spec("gradio") is None,
+        reason="Chromium, playwright or gradio is not installed",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from benchmarks.loopback import (
 
 from tests.e2e.running import Run, assert_refused
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+pytestmark = [pytest.mark.cluster, pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")]
 COUNT = 24
 
 
@@ -52,7 +52,6 @@ def statuses(output: Path) -> dict[str, str]:
     return {row["stack"]: row["status"] for row in rows}
 
 
-@needs_ray
 def test_nothing_is_lost_with_a_worker_and_a_node_nor_with_the_driver(
     scans: Path, tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 import tifffile
 
+import focalsweep as fs
 from focalsweep.cli.photos import DEMO_STACK
 from tests.e2e.running import FRAME_NAMES, Run, assert_refused, contents, focalsweep
 
+ROOT = Path(__file__).parents[2]
 FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
 
 
@@ -166,6 +169,17 @@ def test_help_has_an_example(command: str, run: Run) -> None:
     done = run(*command.split(), "--help")
     assert done.status == 0
     assert f"focalsweep {command}" in done.out.split("Example")[1]
+
+
+def test_version(run: Run) -> None:
+    """It stands in one file, which packaging, command line and results read."""
+    done = run("--version")
+    assert done.status == 0 and re.fullmatch(
+        rf"focalsweep {re.escape(fs.__version__)}( \([0-9a-f]{{7,12}}\))?\n", done.out
+    )
+    tracked = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py")]
+    named = [path.name for path in tracked if f'"{fs.__version__}"' in path.read_text()]
+    assert named == ["version.py"]
 
 
 def test_no_command_shows_all(run: Run) -> None:

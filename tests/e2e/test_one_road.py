@@ -1,7 +1,8 @@
 """Whichever way in: Python, command line, batch and page write the same files of the same photos, bit for bit.
 
-On the demo, on three photos that are in the repository, and on four real stacks where `../shared` is at hand: reduced
-to a few frames of 480 px, or as they are where FOCALSWEEP_FULL is set (ten minutes).
+On the demo, and on three real photos of the repository with all, some or none of their settings known. On four real
+stacks too, where they are at hand (`../shared/data/real_stacks` beside the checkout, or the folder that
+FOCALSWEEP_REAL_STACKS names): reduced to four frames of 300 px, or as they are where FOCALSWEEP_FULL is set.
 """
 
 import json
@@ -10,6 +11,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,74 +21,116 @@ import pytest
 
 import focalsweep as fs
 from focalsweep.photos.demo import DEMO_STACK
+from focalsweep.web.jobs import TaskProcess
 from focalsweep.web.limits import Limits
 from focalsweep.web.tasks import estimate
 from tests.e2e.running import Run
 
-TOYS = Path(__file__).parents[1] / "data" / "toys"
-REAL = Path(__file__).parents[3] / "shared" / "data" / "real_stacks"
-REDUCED_PX, FEWER = 480, 4
+ROOT = Path(__file__).parents[2]
+TOYS = ROOT / "tests" / "data" / "toys"
+REAL = Path(os.environ.get("FOCALSWEEP_REAL_STACKS", ROOT.parent / "shared" / "data" / "real_stacks"))
+REDUCED_PX, FEWER = 300, 4
 EXPORTS = ("ply", "glb", "exr")
-STACKS: dict[str, dict[str, Any]] = {  # with what a user gives beside the photos
-    "demo": {},
-    "toys": {"focal_length": 0.038, "f_number": 2.8, "pixel_pitch": 5.8e-5, "focus_distances": [0.375, 0.48, 0.635]},
-    "pixel6pro_room": {},
-    "canon60d_toys": {},  # of its distances only ranges are known: they are refined
-    "mobiledepth_keyboard": {},  # an order alone: relative
-    "macro_pcb": {"relative": True},
-}
+CAMERA = """[camera]
+focal_length = 0.038
+f_number = 2.8
+pixel_pitch = 4.64e-5
+focus_reference = "sensor"
+"""
 
 
-def reduced(name: str, folder: Path) -> Path:
-    """A real stack with fewer and smaller photos, and the settings that then hold."""
-    source = REAL / name
-    if os.environ.get("FOCALSWEEP_FULL"):
-        shutil.copytree(source, folder)
-        return folder
-    folder.mkdir()
-    photos = sorted(path for path in source.iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
-    chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, FEWER).round().astype(int)]
+@dataclass(frozen=True)
+class Case:
+    """Photos, and what is known of them.
+
+    Args:
+        write: fills an empty folder with the photos and, if any, their stack.toml.
+        settings: what a user gives beside them.
+        unit: of the answer.
+        measured: what the road finds out by itself, as run.json names it.
+    """
+
+    write: Callable[[Path], object]
+    settings: dict[str, Any] = field(default_factory=dict)
+    unit: str | None = "m"
+    measured: str | None = None
+
+
+def demo(folder: Path) -> None:
+    for path in (*DEMO_STACK.glob("frame_*"), DEMO_STACK / "stack.toml"):
+        shutil.copy(path, folder)
+
+
+def reduced(photos: list[Path], folder: Path) -> float:
+    """Writes them at no more than REDUCED_PX, as PNG; gives by how much they were reduced."""
     scale = 1.0
-    for path in chosen:
+    for path in photos:
         picture = np.asarray(cv2.imread(str(path)))
         scale = REDUCED_PX / max(picture.shape)
         small = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
         cv2.imwrite(str(folder / f"{path.stem}.png"), small)
-    text = (source / "stack.toml").read_text() if (source / "stack.toml").is_file() else ""
-    head, *frames = text.split("[[frame]]")
-    head = re.sub(r"pixel_pitch = (\S+)", lambda found: f"pixel_pitch = {float(found[1]) / scale!r}", head)
-    kept = [frame for frame in frames if any(f'"{path.name}"' in frame for path in chosen)]
-    kept = [re.sub(r'file = "(.*)\.\w+"', r'file = "\1.png"', frame) for frame in kept]
-    if text:
-        (folder / "stack.toml").write_text("[[frame]]".join([head, *kept]))
-    return folder
+    return scale
 
 
-@pytest.fixture(params=STACKS)
-def photos(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
-    """A folder that holds the photos and, if any, their stack.toml; and the settings that the user gives."""
-    name = str(request.param)
-    folder = tmp_path / "scans" / "shots"
-    folder.parent.mkdir()
-    if name in ("demo", "toys"):
-        folder.mkdir()
-        source = DEMO_STACK if name == "demo" else TOYS
-        for path in source.iterdir():
-            if path.name.startswith("frame_") or path.suffix == ".jpg" or path.name == "stack.toml":
-                shutil.copy(path, folder)
-    elif not REAL.is_dir():
-        pytest.skip("the real stacks are not at hand")
-    else:
-        reduced(name, folder)
-    settings = dict(STACKS[name])
-    if name == "toys":  # as a stack.toml, which batch needs
-        lines = ["[camera]", *(f"{key} = {settings[key]}" for key in ("focal_length", "f_number", "pixel_pitch"))]
-        files = sorted(path.name for path in folder.glob("*.jpg"))
-        for file, distance in zip(files, settings.pop("focus_distances"), strict=True):
-            lines += ["[[frame]]", f'file = "{file}"', f"focus_distance = {distance}"]
-        (folder / "stack.toml").write_text("\n".join(lines))
-        settings = {}
-    return folder, settings
+def toys(camera: str, *frames: str, small: bool = True) -> Callable[[Path], None]:
+    """The three real photos, reduced or as they are, with a stack.toml of these lines, one for each; or without one."""
+
+    def write(folder: Path) -> None:
+        photos = sorted(TOYS.glob("*.jpg"))
+        scale = reduced(photos, folder) if small else 1.0
+        for path in [] if small else photos:
+            shutil.copy(path, folder)
+        names = sorted(path.name for path in folder.iterdir())
+        known = [f'[[frame]]\nfile = "{name}"\n{line}\n' for name, line in zip(names, frames, strict=False)]
+        if camera:
+            (folder / "stack.toml").write_text("\n".join([with_pitch(camera, scale), *known]))
+
+    return write
+
+
+def with_pitch(camera: str, scale: float) -> str:
+    """The settings of photos that were reduced."""
+    return re.sub(r"pixel_pitch = (\S+)", lambda found: f"pixel_pitch = {float(found[1]) / scale!r}", camera)
+
+
+def real(name: str) -> Callable[[Path], None]:
+    """A real stack with fewer and smaller photos, and the settings that then hold."""
+
+    def write(folder: Path) -> None:
+        source = REAL / name
+        if os.environ.get("FOCALSWEEP_FULL"):
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+            return
+        photos = sorted(path for path in source.iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
+        chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, FEWER).round().astype(int)]
+        scale = reduced(chosen, folder)
+        if not (source / "stack.toml").is_file():
+            return
+        head, *frames = (source / "stack.toml").read_text().split("[[frame]]")
+        kept = [frame for frame in frames if any(f'"{path.name}"' in frame for path in chosen)]
+        kept = [re.sub(r'file = "(.*)\.\w+"', r'file = "\1.png"', frame) for frame in kept]
+        (folder / "stack.toml").write_text("[[frame]]".join([with_pitch(head, scale), *kept]))
+
+    return write
+
+
+CASES = {
+    "demo": Case(demo),
+    "distances": Case(toys(CAMERA, *(f"focus_distance = {metres}" for metres in (0.375, 0.485, 0.635)), small=False)),
+    "ranges": Case(
+        toys(CAMERA, *(f"focus_range = {metres}" for metres in ("[0.37, 0.38]", "[0.47, 0.5]", "[0.62, 0.65]"))),
+        measured="refined",
+    ),
+    "order": Case(toys('[camera]\norder = "near-to-far"\n'), unit=None, measured="blur"),
+    "nothing": Case(toys(""), {"relative": True}, unit=None, measured="blur"),
+}
+REAL_CASES = {
+    "pixel6pro_room": Case(real("pixel6pro_room")),
+    "canon60d_toys": Case(real("canon60d_toys"), measured="refined"),
+    "mobiledepth_keyboard": Case(real("mobiledepth_keyboard"), unit=None, measured="blur"),  # its order is known
+    "macro_pcb": Case(real("macro_pcb"), {"relative": True}, unit=None, measured="blur"),
+}
+CASES |= {name: case for name, case in REAL_CASES.items() if (REAL / name).is_dir()}
 
 
 def by_folder(folder: Path, out: Path, settings: dict[str, Any], exports: tuple[str, ...], run: Run) -> None:
@@ -116,10 +160,12 @@ def by_batch(folder: Path, out: Path, settings: dict[str, Any], exports: tuple[s
 
 
 def by_page(folder: Path, out: Path, settings: dict[str, Any], exports: tuple[str, ...], run: Run) -> None:
-    (out.parent / f"page_{out.name}").mkdir()
+    """The page's own work in the page's own kind of process, with its bound on memory."""
     inside = out.parent / f"page_{out.name}" / "out"
+    inside.parent.mkdir()
     given = {key: value for key, value in settings.items() if key != "relative"}
-    estimate(lambda stage, share: None, folder, inside, given, bool(settings.get("relative")), Limits(), "cpu")
+    arguments = (folder, inside, given, bool(settings.get("relative")), Limits(), "cpu")
+    TaskProcess(estimate, *arguments, seconds=3600).wait()
     shutil.copytree(inside, out, dirs_exist_ok=True)
 
 
@@ -136,24 +182,37 @@ def contents(folder: Path) -> dict[str, Any]:
     return found | {"run.json": record}
 
 
-def test_every_entrance_writes_the_same(photos: tuple[Path, dict[str, Any]], tmp_path: Path, run: Run) -> None:
-    folder, settings = photos
-    toml = folder / "stack.toml"
-    relative = bool(settings.get("relative")) or (toml.is_file() and "order" in toml.read_text())
-    exports = () if relative else EXPORTS
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_every_entrance_writes_the_same(name: str, tmp_path: Path, run: Run) -> None:
+    case = CASES[name]
+    folder = tmp_path / "scans" / "shots"
+    folder.mkdir(parents=True)
+    case.write(folder)
+    exports = EXPORTS if case.unit else ()
     written = {}
-    for name, enter in ENTRANCES.items():
-        out = tmp_path / name.replace(" ", "_")
+    for entrance, enter in ENTRANCES.items():
+        out = tmp_path / entrance.replace(" ", "_")
         out.mkdir()
-        enter(folder, out, settings, exports, run)
-        written[name] = contents(out)
+        enter(folder, out, case.settings, exports, run)
+        written[entrance] = contents(out)
     first = written.pop("folder")
     assert {"depth.npz", "all_in_focus.png", "depth.png", "run.json"} <= set(first)
-    assert first["run.json"]["unit"] == (None if relative else "m")
-    for name, files in written.items():
-        assert set(files) == set(first), name
+    assert first["run.json"]["unit"] == case.unit
+    assert set(first["run.json"]["measured"]) == ({case.measured} if case.measured else set())
+    for entrance, files in written.items():
+        assert set(files) == set(first), entrance
         for file, content in first.items():
-            assert files[file] == content, f"{file} of {name}"
+            assert files[file] == content, f"{file} of {entrance}"
+
+
+def test_a_difference_in_the_last_bit_is_noticed(tmp_path: Path) -> None:
+    for name, end in (("a", b"0"), ("b", b"1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "depth.npz").write_bytes(b"depth" + end)
+        (tmp_path / name / "run.json").write_text(f'{{"seconds": {end.decode()}, "unit": "m"}}')
+    one, other = contents(tmp_path / "a"), contents(tmp_path / "b")
+    assert one["run.json"] == other["run.json"] == {"unit": "m"} and one["depth.npz"] != other["depth.npz"]
 
 
 METRE_WORDS = re.compile(r"metre|_m\"|focal_length|f_number|pixel_pitch|projection")

@@ -1,7 +1,8 @@
 """The wheel as a stranger gets it: without this checkout, without the research package, from another folder.
 
-The interpreter is started without its `site` (-S), so that it sees the wheel and what it depends on, and nothing of the
-environment that the tests run in.
+With FOCALSWEEP_EMPTY_VENV set (`make wheel`) it is installed by pip into a new, empty virtual environment, with what it
+depends on: some minutes, and a network. Otherwise the interpreter is started without its `site` (-S), so that it sees
+the wheel and what it depends on, and nothing of the environment that the tests run in.
 """
 
 import os
@@ -16,10 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import focalsweep as fs
 from tests.e2e.running import write_small_stack
 
 ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"focalsweep|_editable_impl", re.IGNORECASE)
+EMPTY_VENV = "FOCALSWEEP_EMPTY_VENV"
 LARGEST_WHEEL_MB = 36  # the paper's network is 28.8 of it
 pytestmark = pytest.mark.slow
 
@@ -37,22 +40,45 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Python:
-    """Runs Python with the unpacked wheel and its dependencies alone, in a folder of its own."""
-    installed, others, folder = (tmp_path_factory.mktemp(name) for name in ("installed", "dependencies", "elsewhere"))
+    """Runs Python with the wheel and its dependencies alone, in a folder of its own."""
+    place = tmp_path_factory.mktemp("place")
+    program, environment = in_an_empty_venv(wheel, place) if os.environ.get(EMPTY_VENV) else beside(wheel, place)
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [*program, *map(str, arguments)]
+        return subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True)
+
+    where = run("-c", "import focalsweep, pathlib; print(pathlib.Path(focalsweep.__file__).parents[1])")
+    assert Path(where.stdout.strip()).is_relative_to(place), where
+    return run
+
+
+def in_an_empty_venv(wheel: Path, place: Path) -> tuple[list[str], dict[str, str]]:
+    """Installed by pip as the README says, torch by its exact version first: an open range would pull a CUDA build."""
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    python = place / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    constraints = ROOT / "constraints.txt"
+    (torch,) = (line for line in constraints.read_text().splitlines() if line.startswith("torch=="))
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    for what in ([torch], ["-c", constraints, wheel]):
+        subprocess.run([*install, *what], check=True, env=environment, cwd=place)
+    return [str(python)], environment
+
+
+def beside(wheel: Path, place: Path) -> tuple[list[str], dict[str, str]]:
+    """Unpacked, with links to what this environment has of others."""
+    installed, others = place / "installed", place / "dependencies"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
+    others.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if not OURS.search(path.name):
             (others / path.name).symlink_to(path)
     environment = os.environ | {"PYTHONPATH": f"{installed}{os.pathsep}{others}", "OMP_NUM_THREADS": "1"}
-
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-S", *map(str, arguments)]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-
-    where = run("-c", "import focalsweep, pathlib; print(pathlib.Path(focalsweep.__file__).parent)")
-    assert where.stdout.strip() == str(installed / "focalsweep"), where
-    return run
+    return [sys.executable, "-S"], environment
 
 
 def test_it_has_the_product_and_no_research(wheel: Path) -> None:
@@ -70,10 +96,17 @@ def test_demo_and_photos(python: Python, tmp_path: Path) -> None:
     shots = write_small_stack(tmp_path / "shots")
     done = python("-m", "focalsweep.cli.main", "demo", "-o", tmp_path / "demo", "--device", "cpu")
     assert done.returncode == 0 and "median error" in done.stdout, done
-    done = python("-m", "focalsweep.cli.main", "depth", shots, "-o", tmp_path / "out", "--device", "cpu")
-    assert done.returncode == 0, done
-    with np.load(tmp_path / "out" / "depth.npz") as saved:
-        assert np.isfinite(saved["depth"]).all()
+    print(done.stdout.splitlines()[-1])
+    photos = Path(os.environ.get("FOCALSWEEP_REAL_STACKS", shots.parent)) / "pixel6pro_room"
+    for folder in (shots, *([photos] if photos.is_dir() else [])):
+        out = tmp_path / f"{folder.name}_out"
+        done = python("-m", "focalsweep.cli.main", "depth", folder, "-o", out, "--device", "cpu")
+        assert done.returncode == 0, done
+        print(done.stderr.strip())
+        with np.load(out / "depth.npz") as saved:
+            assert np.isfinite(saved["depth"]).all()
+    done = python("-m", "focalsweep.cli.main", "--version")
+    assert done.stdout.startswith(f"focalsweep {fs.__version__}"), done
     done = python("-m", "focalsweep.cli.main", "--help")
     assert "depth" in done.stdout and "evaluate" not in done.stdout and "train" not in done.stdout
 

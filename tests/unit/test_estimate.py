@@ -159,6 +159,7 @@ def test_each_stack_of_a_batch_has_its_own_planes() -> None:
     assert estimate_depth(batch).depth.shape == (2, 48, 48)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_a_recorded_run_is_that_of_the_cpu() -> None:
     whole = demo_stack().stack

@@ -1,6 +1,6 @@
 """The scenes of the rendered benchmark: objects on a table, in a room or in mid-air before textured walls.
 
-A scene is a plain description that depends on nothing but the random generator and the library; `mitsuba.py` renders
+A scene is a plain description that depends on nothing but the random generator and the library; `renderer.py` renders
 it. The frame of a room: metres, the lens at the origin, x to the right, y away from the camera, z up. Lengths grow
 with the depth range asked for, and objects are scaled to a share of the picture, as in DefocusNet's data set.
 """

@@ -140,12 +140,13 @@ def _joined_settings(stacks: Sequence[FocalStack]) -> FocalStack:
     def joined(name: str) -> Tensor:
         return torch.cat([getattr(batch.camera, name) for batch in batches])
 
-    return batches[0]._unchecked(
-        images=torch.zeros(()).expand(len(stacks), *stacks[0].images.shape),
+    joined_stack = FocalStack(
+        images=torch.zeros(len(stacks), stacks[0].frame_count, 1, 1, 1),
         focus_distances=torch.cat([batch.focus_distances for batch in batches]),
         camera=Camera(joined("focal_length"), joined("f_number"), joined("pixel_pitch")),
         magnification=torch.cat([torch.as_tensor(batch.magnification) for batch in batches]),
     )
+    return _without_pictures(joined_stack, torch.Size((len(stacks), *stacks[0].images.shape)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +172,8 @@ def _pack(item: Item) -> _Packed:
 
 
 def _without_pictures(stack: FocalStack, shape: torch.Size) -> FocalStack:
-    return stack._unchecked(images=torch.zeros(()).expand(shape))
+    """One number in place of all pixels."""
+    return stack.with_resized(torch.zeros(()).expand(shape), 1.0)
 
 
 def _pixels(codes: Tensor, kind: str) -> Tensor:

@@ -31,9 +31,6 @@ Reader = Callable[[Sample], Tensor]
 Windows = Sequence[tuple[int, int]]
 """Top and left of square windows."""
 
-ON_DISPLAYED = ("paper", "focus_measure", "ddff", "defocusnet", "aifdepthnet", "aifdepthnet-aif")
-"""Methods that work on display-encoded values, where a dataset has them, and not on light."""
-
 
 @dataclass(frozen=True, eq=False)
 class Compared:
@@ -75,7 +72,7 @@ def compared(method: str | Method | Choice) -> Compared:
     choice.method.check()
     of_paper_cost = choice.settings.get("cost") == "paper"
     windows = _paper_windows if choice.method.name == "paper" else None
-    return Compared(choice, choice.method.name in ON_DISPLAYED or of_paper_cost, read_windows=windows)
+    return Compared(choice, choice.method.reads_displayed or of_paper_cost, read_windows=windows)
 
 
 @torch.no_grad()

@@ -132,8 +132,8 @@ def evaluate_robustness(
 def spoiled(sample: Sample, flaws: Flaws, seed: int) -> Sample:
     """The sample as photos with these flaws would show it; the truth stays. The same seed has the same chances."""
     images = shifted(sample.stack.as_batch().images, flaws.shift_px, seed)
-    images = photographed(images, flaws.noise_std, flaws.jpeg_quality, seed)
-    return replace(sample, stack=mistold(sample.stack, images, flaws, seed))
+    images = with_noise_and_jpeg(images, flaws.noise_std, flaws.jpeg_quality, seed)
+    return replace(sample, stack=with_wrong_metadata(sample.stack, images, flaws, seed))
 
 
 def shifted(
@@ -156,7 +156,7 @@ def shifted(
     return torch.cat([images[:, :1], moved[:, 1:]], 1)
 
 
-def photographed(images: Tensor, noise_std: float, jpeg_quality: float, seed: int) -> Tensor:
+def with_noise_and_jpeg(images: Tensor, noise_std: float, jpeg_quality: float, seed: int) -> Tensor:
     """Sensor noise, then 8-bit sRGB, then JPEG where a quality is given."""
     generator = torch.Generator(device=images.device).manual_seed(seed)
     noise = torch.randn(images.shape, generator=generator, device=images.device, dtype=images.dtype)
@@ -169,7 +169,7 @@ def photographed(images: Tensor, noise_std: float, jpeg_quality: float, seed: in
     return srgb_to_linear(encoded)
 
 
-def mistold(stack: FocalStack, images: Tensor, flaws: Flaws, seed: int) -> FocalStack:
+def with_wrong_metadata(stack: FocalStack, images: Tensor, flaws: Flaws, seed: int) -> FocalStack:
     """The stack with other pictures and metadata that are wrong by what the flaws say."""
     batch = stack.as_batch()
     errors = torch.from_numpy(np.random.default_rng([seed, 1]).standard_normal(tuple(batch.focus_distances.shape)))

@@ -12,19 +12,19 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-import focalsweep
 from focalsweep.estimate import predict
 from focalsweep.methods.paper import PAPER_PLANES, farthest_frame, within_blur
 from focalsweep.methods.paper import predict as read_paper
 from focalsweep.methods.sweep import read_volume, smooth_uncertain
 from focalsweep.model.papernet import PaperNet
 from focalsweep.model.weights import load_network, load_papernet
+from focalsweep.photos.demo import DEMO_STACK
+from focalsweep.photos.reading import load_stack
 from focalsweep.sweep.argmin import find_minimum, read_costs
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.costs import PaperCost, ReblurCost
@@ -113,7 +113,7 @@ def _repeats(share: float) -> int:
 
 def a_stack(device: torch.device) -> FocalStack:  # batched
     """The demo's first frames, the middle of the picture."""
-    stack = focalsweep.load_stack(Path(focalsweep.__file__).parent / "demo_stack")
+    stack = load_stack(DEMO_STACK)
     top, left = ((length - SIZE_PX) // 2 for length in stack.size)
     part = stack.cropped(top, left, SIZE_PX, SIZE_PX)
     picked = FocalStack(part.images[:FRAMES], part.focus_distances[:FRAMES], part.camera)

@@ -1,4 +1,4 @@
-"""Protocols on datasets of stacks with depth: the paper's experiments (DESIGN.md, section 10).
+"""Protocols on datasets of stacks with depth: the paper's experiments.
 
 `defocusnet`: the rendered benchmark's test stacks, at the paper's scales (its Table 2, and Table 6 at scale 1).
 `focus-split`: the same with the two frames that no training on the other three has seen (Table 3).

@@ -27,7 +27,8 @@ def _check_weights(name: str) -> None:
 
 
 def _trained(name: str, about: str) -> Method:
-    return Method(name, about, partial(_network, name=name), check=partial(_check_weights, name))
+    check = partial(_check_weights, name)
+    return Method(name, about, partial(_network, name=name), check=check, reads_displayed=True)
 
 
 SUWAJANAKORN = Method("suwajanakorn", "re-blurs its own sharp picture, with a Markov field (2015)", _suwajanakorn)

@@ -102,17 +102,6 @@ def error_bar_table(records: dict[str, Record]) -> str:
     )
 
 
-def architecture_table(records: dict[str, Record]) -> str:
-    """Variants of SweepNet after the same training: size, time of a step, errors in planes."""
-    rows = [
-        [name, f"{row['parameters'] / 1e6:.2f} M", f"{row['step_ms']:.0f}"]
-        + [f"{row[key]:.2f}" for key in ("mean_planes", "median_planes")]
-        + [f"{row['within_1']:.1%}"]
-        for name, row in records["architectures"]["variants"].items()
-    ]
-    return markdown_table(["", "parameters", "step, ms", "mean error", "median", "within 1 plane"], rows)
-
-
 def training_table(records: dict[str, Record]) -> str:
     """Milliseconds of a training step's parts, and samples a second end to end."""
     measured = records["training-h200"]["rows"]
@@ -293,7 +282,6 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "recovery": recovery_table,
     "demo": demo_table,
     "error-bars": error_bar_table,
-    "architectures": architecture_table,
     "training": training_table,
     "generator-abs-rel": partial(generator_table, figure="abs_rel"),
     "generator-delta": partial(generator_table, figure="delta_1.05"),

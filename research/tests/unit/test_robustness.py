@@ -24,10 +24,10 @@ from focalsweep_research.protocols.robustness import (
     Flaws,
     aperture_samples,
     evaluate_robustness,
-    mistold,
-    photographed,
     shifted,
     spoiled,
+    with_noise_and_jpeg,
+    with_wrong_metadata,
 )
 from focalsweep_research.rivals.answer import FrameCountError
 from focalsweep_research.synthesis.sample import Sample
@@ -68,28 +68,30 @@ def test_noise_is_as_strong_as_said_and_grows_with_light() -> None:
     """Above the rounding, in linear light, where it is std * sqrt(0.3 + 1.75 light)."""
     for light in (0.2, 0.5):
         images = torch.full((1, 2, 3, 64, 64), light)
-        noisy = photographed(images, 0.02, 0.0, seed=1)
+        noisy = with_noise_and_jpeg(images, 0.02, 0.0, seed=1)
         assert noisy.std().item() == pytest.approx(0.02 * math.sqrt(0.3 + 1.75 * light), rel=0.03)
-        assert torch.equal(photographed(images, 0.02, 0.0, seed=1), noisy)
-        assert not torch.equal(photographed(images, 0.02, 0.0, seed=2), noisy)
+        assert torch.equal(with_noise_and_jpeg(images, 0.02, 0.0, seed=1), noisy)
+        assert not torch.equal(with_noise_and_jpeg(images, 0.02, 0.0, seed=2), noisy)
 
 
 def test_photos_are_8_bit_and_jpeg_loses_more_at_lower_quality() -> None:
     torch.manual_seed(0)
     images = torch.rand(1, 2, 3, 32, 32)
-    codes = linear_to_srgb(photographed(images, 0.0, 0.0, seed=0)) * 255
+    codes = linear_to_srgb(with_noise_and_jpeg(images, 0.0, 0.0, seed=0)) * 255
     torch.testing.assert_close(codes, codes.round(), rtol=0, atol=1e-2)
     assert (codes / 255 - linear_to_srgb(images)).abs().max() < 0.51 / 255
-    errors = [(photographed(images, 0.0, q, seed=0) - images).abs().mean().item() for q in (95.0, 60.0, 20.0)]
+    errors = [(with_noise_and_jpeg(images, 0.0, q, seed=0) - images).abs().mean().item() for q in (95.0, 60.0, 20.0)]
     assert errors == sorted(errors) and errors[0] > 0.001
 
 
 def test_metadata_that_are_wrong_by_what_is_said() -> None:
     sample = a_sample()
-    exact = mistold(sample.stack, sample.stack.images, Flaws(), seed=0)
+    exact = with_wrong_metadata(sample.stack, sample.stack.images, Flaws(), seed=0)
     assert torch.equal(exact.focus_distances, sample.stack.focus_distances)
     torch.testing.assert_close(torch.as_tensor(exact.magnification), torch.as_tensor(sample.stack.magnification))
-    wrong = mistold(sample.stack, sample.stack.images, Flaws(distance_error=0.05, f_number_error=0.1), seed=3)
+    wrong = with_wrong_metadata(
+        sample.stack, sample.stack.images, Flaws(distance_error=0.05, f_number_error=0.1), seed=3
+    )
     errors = np.random.default_rng([3, 1]).standard_normal((2, 3))
     expected = sample.stack.focus_distances * (1 + 0.05 * torch.from_numpy(errors))
     torch.testing.assert_close(wrong.focus_distances, expected)
@@ -98,7 +100,7 @@ def test_metadata_that_are_wrong_by_what_is_said() -> None:
     # An f-number a tenth too large is a blur a tenth too small.
     truth, told = (coc_px(1.0, 2.0, Camera(0.05, n, 6e-5)).item() for n in (2.0, 2.2))
     assert told == pytest.approx(truth / 1.1)
-    near = mistold(sample.stack.scaled(0.06), sample.stack.images, Flaws(distance_error=3.0), seed=0)
+    near = with_wrong_metadata(sample.stack.scaled(0.06), sample.stack.images, Flaws(distance_error=3.0), seed=0)
     assert (near.focus_distances > 0.05 * 0.06).all()  # never within the focal length
 
 

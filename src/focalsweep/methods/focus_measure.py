@@ -208,4 +208,5 @@ FOCUS_MEASURE = Method(
     "focus_measure",
     "where is a pixel sharpest: the classical way, between the nearest and the farthest focus alone",
     focus_measure_depth,
+    reads_displayed=True,
 )

@@ -44,6 +44,7 @@ class Method:
         weights: names of the shipped weights that it reads, for the record.
         swept: the planes that it really sweeps over the range of those that it is given.
         check: raises, in a sentence, where it cannot work here: before photos are read, not after.
+        reads_displayed: it was made for display-encoded values, not for light; datasets that have them give it those.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Method:
     weights: tuple[str, ...] = ()
     swept: Callable[[DepthGrid, Mapping[str, str]], DepthGrid] = lambda planes, settings: planes
     check: Callable[[], None] = lambda: None
+    reads_displayed: bool = False
 
 
 def uninformed(depth: Tensor, planes: DepthGrid) -> DepthPrediction:  # of B H W

@@ -125,4 +125,5 @@ PAPER = Method(
     settings={"size": (("seen", "full"), "full: never reduced to the blur that its training had")},
     weights=("papernet",),
     swept=lambda planes, settings: planes_over(planes),
+    reads_displayed=True,
 )

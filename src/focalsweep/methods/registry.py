@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from focalsweep.errors import InputError
+from focalsweep.errors import InputError, InputTypeError
 from focalsweep.methods.argmin import ARGMIN
 from focalsweep.methods.focus_measure import FOCUS_MEASURE
 from focalsweep.methods.method import Method, Options, Predict
@@ -128,7 +128,9 @@ def choose_method(method: str | Predict | Method | Choice) -> Choice:
         name = getattr(method, "__name__", type(method).__name__)
         return Choice(name, Method(name, "a function", method))
     if not isinstance(method, str):
-        raise TypeError(f"method must be a name or a function, but is {method!r}")
+        raise InputTypeError(
+            "{method} must be {rule}, but is {value!r}", field="method", rule="a name or a function", value=method
+        )
     name, _, text = method.partition(":")
     methods = all_methods()
     if name not in methods:

@@ -39,76 +39,77 @@ def smooth_by_confidence(
     """The positions, each followed as far as its scale says; the picture tells where surfaces end."""
     position, scale, picture = position[:, None].float(), scale[:, None].float(), picture.float()
     differentiated = torch.is_grad_enabled() and (position.requires_grad or scale.requires_grad)
-    coarser, started, step = _ways(position.is_cuda and find_spec("triton") is not None and not differentiated)
-    trust = (scale.log().mean((-2, -1), keepdim=True).exp() / scale) ** 3
-    levels = [(trust, position, picture)]
+    fused = position.is_cuda and find_spec("triton") is not None and not differentiated
+    downsample, start, iterate = _level_steps(fused)
+    weight = (scale.log().mean((-2, -1), keepdim=True).exp() / scale) ** 3
+    levels = [(weight, position, picture)]
     while min(levels[-1][1].shape[-2:]) > 2 * COARSEST_PX:
-        levels.append(coarser(*levels[-1]))
+        levels.append(downsample(*levels[-1]))
     answer: Tensor | None = None
     for number in range(len(levels) - 1, -1, -1):
-        trust, position, picture = levels[number]
+        weight, position, picture = levels[number]
         coarse = None if answer is None else (answer, levels[number + 1][2])
-        answer, across, down = started(coarse, trust, position, picture)
-        answer = _relaxed(step, answer, position, trust, across, down)
+        answer, across, down = start(coarse, weight, position, picture)
+        answer = _chebyshev(iterate, answer, position, weight, across, down)
     assert answer is not None
     return answer[:, 0]
 
 
-def _ways(fused: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """What a level is made of, `_coarser`, `_started` and `_step`: here, or one kernel each on a GPU."""
+def _level_steps(fused: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """What a level is made of, `_downsample`, `_start` and `_iterate`: here, or one kernel each on a GPU."""
     if not fused:
-        return _coarser, _started, _step
+        return _downsample, _start, _iterate
     from focalsweep.model import smoothing_kernel
 
-    return smoothing_kernel.coarser, smoothing_kernel.started, smoothing_kernel.step
+    return smoothing_kernel.downsample, smoothing_kernel.start, smoothing_kernel.iterate
 
 
-def _coarser(trust: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Half the size: the trust of four pixels together, their position by trust, their mean colour."""
-    total = _halved(trust)
-    return 4 * total, _halved(trust * position) / total, _halved(picture)
+def _downsample(weight: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Half the size: the weight of four pixels together, their position by weight, their mean colour."""
+    total = _mean_of_four(weight)
+    return 4 * total, _mean_of_four(weight * position) / total, _mean_of_four(picture)
 
 
-def _started(
+def _start(
     coarse: tuple[Tensor, Tensor] | None,  # answer and picture of the level before
-    trust: Tensor,
+    weight: Tensor,
     position: Tensor,
     picture: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What a level begins with: its answer so far, and the ties across and down."""
+    """What a level begins with: its answer so far, and how strongly neighbours hold together across and down."""
     answer = position
     if coarse is not None:
-        answer = (trust * position + STRENGTH * _brought_up(*coarse, picture)) / (trust + STRENGTH)
-    return answer, STRENGTH * _ties(picture, -1), STRENGTH * _ties(picture, -2)
+        answer = (weight * position + STRENGTH * _upsample(*coarse, picture)) / (weight + STRENGTH)
+    return answer, STRENGTH * _edge_weights(picture, -1), STRENGTH * _edge_weights(picture, -2)
 
 
-def _halved(maps: Tensor) -> Tensor:
+def _mean_of_four(maps: Tensor) -> Tensor:
     """Means of 2 x 2; an odd border counts twice."""
     height, width = maps.shape[-2:]
     return functional.avg_pool2d(functional.pad(maps, (0, width % 2, 0, height % 2), mode="replicate"), 2)
 
 
-def _ties(picture: Tensor, dim: int) -> Tensor:
+def _edge_weights(picture: Tensor, dim: int) -> Tensor:
     """How much neighbours along an axis belong together, LEAK to 1 + LEAK: B 1, one less along the axis."""
     return torch.exp(picture.diff(dim=dim).abs().amax(1, keepdim=True) / -COLOUR_SIGMA) + LEAK
 
 
-def _brought_up(coarse: Tensor, coarse_picture: Tensor, picture: Tensor) -> Tensor:
+def _upsample(coarse: Tensor, coarse_picture: Tensor, picture: Tensor) -> Tensor:
     """Twice the size: of the four coarse pixels around each fine one, those of its colour."""
     maps = functional.pad(torch.cat([coarse, coarse_picture], 1), (1, 1, 1, 1), mode="replicate")
     bands = [
-        _band_brought_up(maps[..., row // 2 : (row + BAND_PX) // 2 + 2, :], picture[..., row : row + BAND_PX, :])
+        _upsample_band(maps[..., row // 2 : (row + BAND_PX) // 2 + 2, :], picture[..., row : row + BAND_PX, :])
         for row in range(0, picture.shape[-2], BAND_PX)
     ]
     return torch.cat(bands, -2)
 
 
-def _band_brought_up(maps: Tensor, picture: Tensor) -> Tensor:
+def _upsample_band(maps: Tensor, picture: Tensor) -> Tensor:
     """Rows of it, from coarse answers and colours with a border of one."""
     height, width = picture.shape[-2:]
     total = weights = torch.zeros_like(picture[:, :1])
-    for row, row_weight in ((_own(maps, -2), 0.75), (_beside(maps, -2), 0.25)):
-        for both, weight in ((_own(row, -1), 0.75), (_beside(row, -1), 0.25)):
+    for row, row_weight in ((_nearest(maps, -2), 0.75), (_next_nearest(maps, -2), 0.25)):
+        for both, weight in ((_nearest(row, -1), 0.75), (_next_nearest(row, -1), 0.25)):
             both = both[..., :height, :width]
             likeness = torch.exp((both[:, 1:] - picture).abs().amax(1, keepdim=True) / -COLOUR_SIGMA) + LEAK
             weights = weights + row_weight * weight * likeness
@@ -116,25 +117,25 @@ def _band_brought_up(maps: Tensor, picture: Tensor) -> Tensor:
     return total / weights
 
 
-def _own(maps: Tensor, dim: int) -> Tensor:
+def _nearest(maps: Tensor, dim: int) -> Tensor:
     """Along an axis with a border of one, the pixel that each of the twice as many fine ones lies in."""
     inner = maps.narrow(dim, 1, maps.shape[dim] - 2)
-    return _in_turn(inner, inner, dim)
+    return _interleave(inner, inner, dim)
 
 
-def _beside(maps: Tensor, dim: int) -> Tensor:
+def _next_nearest(maps: Tensor, dim: int) -> Tensor:
     """And the one that it lies next to: the one before for the first half, the one after for the second."""
     size = maps.shape[dim] - 2
-    return _in_turn(maps.narrow(dim, 0, size), maps.narrow(dim, 2, size), dim)
+    return _interleave(maps.narrow(dim, 0, size), maps.narrow(dim, 2, size), dim)
 
 
-def _in_turn(first: Tensor, second: Tensor, dim: int) -> Tensor:
+def _interleave(first: Tensor, second: Tensor, dim: int) -> Tensor:
     dim %= first.ndim
     return torch.stack([first, second], dim + 1).flatten(dim, dim + 1)
 
 
-def _relaxed(
-    step: Callable[..., Tensor], answer: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor
+def _chebyshev(
+    iterate: Callable[..., Tensor], answer: Tensor, position: Tensor, weight: Tensor, across: Tensor, down: Tensor
 ) -> Tensor:
     """Chebyshev's steps towards the least sum: their lengths are known beforehand, so that no step waits for a sum.
 
@@ -142,30 +143,33 @@ def _relaxed(
     """
     middle, radius = (2 + SLOWEST) / 2, (2 - SLOWEST) / 2
     ratio = radius / middle
-    before, answer = answer, step(answer, answer, position, trust, across, down, 0.0, 1 / middle)
+    before, answer = answer, iterate(answer, answer, position, weight, across, down, 0.0, 1 / middle)
     for _ in range(STEPS - 1):
         last, ratio = ratio, 1 / (2 * middle / radius - ratio)
-        before, answer = answer, step(answer, before, position, trust, across, down, last * ratio, 2 * ratio / radius)
+        before, answer = (
+            answer,
+            iterate(answer, before, position, weight, across, down, last * ratio, 2 * ratio / radius),
+        )
     return answer
 
 
-def _step(
-    answer: Tensor,  # B 1 H W, as all but the ties
+def _iterate(
+    answer: Tensor,  # B 1 H W, as all but the last two
     before: Tensor,
     position: Tensor,
-    trust: Tensor,
+    weight: Tensor,
     across: Tensor,  # B 1 H W-1
     down: Tensor,  # B 1 H-1 W
     momentum: float,
     gain: float,
 ) -> Tensor:  # B 1 H W
     """On by a share of the way from the answer before, and towards where its own position and its neighbours pull."""
-    pull, diagonal = trust * (position - answer), trust.clone()
-    for ties, dim in ((across, -1), (down, -2)):
-        size = ties.shape[dim]
-        flow = ties * answer.diff(dim=dim)
+    pull, diagonal = weight * (position - answer), weight.clone()
+    for strength, dim in ((across, -1), (down, -2)):
+        size = strength.shape[dim]
+        flow = strength * answer.diff(dim=dim)
         pull.narrow(dim, 0, size).add_(flow)
         pull.narrow(dim, 1, size).sub_(flow)
-        diagonal.narrow(dim, 0, size).add_(ties)
-        diagonal.narrow(dim, 1, size).add_(ties)
+        diagonal.narrow(dim, 0, size).add_(strength)
+        diagonal.narrow(dim, 1, size).add_(strength)
     return answer + momentum * (answer - before) + gain * pull / diagonal

@@ -1,4 +1,4 @@
-"""Smoothing by trust on a GPU (Triton): `coarser`, `started` and `step` have their plain twins in `smoothing`.
+"""Smoothing by confidence on a GPU (Triton): `downsample`, `start` and `iterate` have their plain twins in `smoothing`.
 
 The maps are small: what costs is the number of kernels, about two microseconds each in a recorded graph.
 """
@@ -25,7 +25,7 @@ def _pixels_of_program(pixels, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _coarser(
+def _downsample(
     trust, position, picture, trust_out, position_out, picture_out, pixels, height, width, rows, columns,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -62,7 +62,7 @@ def _likeness(picture, at, area, red, green, blue, mask, SIGMA: tl.constexpr, LE
 
 
 @triton.jit
-def _started(
+def _start(
     coarse, coarse_picture, trust, position, picture, answer, across, down, pixels, height, width, rows, columns,
     FIRST: tl.constexpr, STRENGTH: tl.constexpr, SIGMA: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -97,7 +97,7 @@ def _started(
 
 
 @triton.jit
-def _step(
+def _iterate(
     answer, before, position, trust, across, down, out, pixels, height, width, momentum, gain, BLOCK: tl.constexpr
 ):
     pixel, inside, line, column, picture, row = _pixels_of_program(pixels, height, width, BLOCK)
@@ -106,7 +106,7 @@ def _step(
     pull = weight * (tl.load(position + pixel, mask=inside, other=0.0) - own)
     right, left = inside & (column + 1 < width), inside & (column > 0)
     below, above = inside & (row + 1 < height), inside & (row > 0)
-    beside, under = pixel - line, pixel - picture * width  # ties have one column, or one row, less
+    beside, under = pixel - line, pixel - picture * width  # `across` has one column less, `down` one row
     tie = tl.load(across + beside, mask=right, other=0.0)
     pull += tie * (tl.load(answer + pixel + 1, mask=right, other=0.0) - own)
     weight += tie
@@ -123,22 +123,22 @@ def _step(
     tl.store(out + pixel, own + moved + gain * pull / weight, mask=inside)
 
 
-def coarser(trust: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """As `smoothing._coarser`."""
+def downsample(trust: Tensor, position: Tensor, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """As `smoothing._downsample`."""
     maps = [x.contiguous() for x in (trust, position, picture)]
     batch, _, height, width = trust.shape
     rows, columns = (height + 1) // 2, (width + 1) // 2
     total, mean, colours = (x.new_empty((batch, x.shape[1], rows, columns)) for x in maps)
     sizes = (total.numel(), height, width, rows, columns)
     with torch.cuda.device_of(trust):
-        _coarser[(triton.cdiv(sizes[0], BLOCK),)](*maps, total, mean, colours, *sizes, BLOCK=BLOCK)
+        _downsample[(triton.cdiv(sizes[0], BLOCK),)](*maps, total, mean, colours, *sizes, BLOCK=BLOCK)
     return total, mean, colours
 
 
-def started(
+def start(
     coarse: tuple[Tensor, Tensor] | None, trust: Tensor, position: Tensor, picture: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `smoothing._started`."""
+    """As `smoothing._start`."""
     trust, position, picture = (x.contiguous() for x in (trust, position, picture))
     batch, _, height, width = trust.shape
     before = (position, picture) if coarse is None else (coarse[0].contiguous(), coarse[1].contiguous())
@@ -147,20 +147,20 @@ def started(
     sizes = (trust.numel(), height, width, *before[0].shape[-2:])
     settings = {"STRENGTH": STRENGTH, "SIGMA": COLOUR_SIGMA, "LEAK": LEAK, "BLOCK": BLOCK}
     with torch.cuda.device_of(trust):
-        _started[(triton.cdiv(sizes[0], BLOCK),)](
+        _start[(triton.cdiv(sizes[0], BLOCK),)](
             *before, trust, position, picture, answer, across, down, *sizes, FIRST=coarse is None, **settings
         )
     return answer, across, down
 
 
-def step(
+def iterate(
     answer: Tensor, before: Tensor, position: Tensor, trust: Tensor, across: Tensor, down: Tensor,
     momentum: float, gain: float,
 ) -> Tensor:  # fmt: skip
-    """As `smoothing._step`."""
+    """As `smoothing._iterate`."""
     maps = [x.contiguous() for x in (answer, before, position, trust, across, down)]
     out = torch.empty_like(maps[0])
     pixels, (height, width) = out.numel(), out.shape[-2:]
     with torch.cuda.device_of(out):
-        _step[(triton.cdiv(pixels, BLOCK),)](*maps, out, pixels, height, width, momentum, gain, BLOCK=BLOCK)
+        _iterate[(triton.cdiv(pixels, BLOCK),)](*maps, out, pixels, height, width, momentum, gain, BLOCK=BLOCK)
     return out

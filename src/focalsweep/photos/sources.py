@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from focalsweep.errors import InputError
 from focalsweep.photos import tiff
 from focalsweep.photos.decoding import Refusal, check_size
 from focalsweep.photos.pictures import (
@@ -227,7 +228,10 @@ def _open_video(path: Path) -> Any:
 
 def _spread_over_video(path: Path, wanted: int) -> list[Frame]:
     if wanted < 2:
-        raise ValueError(f"a focal stack needs at least 2 frames of the video, but {wanted} is asked for")
+        raise InputError(
+            "{video_frames} must be {rule}, but is {value}: a focal stack needs as many",
+            field="video_frames", rule="2 or more", value=wanted,
+        )  # fmt: skip
     count = _frame_count(path)
     if count < 2:
         raise ValueError(f"{path} has {count} frames: a focal stack needs at least 2")

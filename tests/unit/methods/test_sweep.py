@@ -6,9 +6,18 @@ import torch
 
 from focalsweep import Camera, DepthGrid, FocalStack, cost_volume, estimate_depth
 from focalsweep.estimate import predict
-from focalsweep.methods.sweep import BYTES_A_VOXEL, HALO_PX, SIDES_PX, cost_curve, reblur_cost, smooth_uncertain
+from focalsweep.methods.sweep import (
+    BYTES_A_VOXEL,
+    HALO_PX,
+    SIDES_PX,
+    cost_curve,
+    method_of_network,
+    reblur_cost,
+    smooth_uncertain,
+)
 from focalsweep.methods.tiled import Tiling
 from focalsweep.model.sweepnet import STRIDE
+from focalsweep.model.weights import load_network
 from focalsweep.sweep.colour import project_to_dominant_colour
 from tests.demo import demo_stack
 from tests.errors import assert_one_sentence, message_of
@@ -23,6 +32,14 @@ def test_network_takes_gray_and_double_and_refuses_other_channels() -> None:
     assert result.depth.shape == (33, 40) and result.depth.dtype == np.float32
     with pytest.raises(ValueError, match="4 channels"):
         estimate_depth(FocalStack(images.expand(3, 4, 33, 40), [0.8, 1.2, 2.0], camera), "sweep")
+
+
+def test_a_network_of_ones_own_is_read_as_the_shipped_one() -> None:
+    stack = demo_stack().stack.cropped(60, 100, 64, 80)
+    method = method_of_network(load_network(), "mine")
+    mine, shipped = (estimate_depth(stack, each, planes=DepthGrid.around(stack, 16)) for each in (method, "sweep"))
+    assert np.array_equal(mine.depth, shipped.depth)
+    assert mine.record["method"] == "mine" and mine.record["focalsweep"]["weights"] == {}
 
 
 def test_tiles_leave_no_seam() -> None:

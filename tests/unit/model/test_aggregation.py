@@ -126,6 +126,7 @@ def test_wrong_shapes_are_named() -> None:
     assert_one_sentence(message_of(lambda: aggregate(volume[0], offsets, weights), ValueError), "volume", "B D H W")
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("shape", [(2, 64, 33, 20), (1, 5, 1, 40), (1, 3, 9, 1)])
 def test_the_kernel_and_its_gradient_agree_with_the_plain_version(shape: tuple[int, int, int, int]) -> None:

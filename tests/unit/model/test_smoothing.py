@@ -67,7 +67,7 @@ def test_guesses_follow_their_own_surface_and_what_is_sure_stays() -> None:
 
 def test_a_coarser_level_has_the_trust_and_the_mean_of_four() -> None:
     trust, position = torch.tensor([[[[1.0, 3.0], [2.0, 2.0]]]]), torch.tensor([[[[0.1, 0.5], [0.2, 0.4]]]])
-    total, mean, colour = smoothing._coarser(trust, position, torch.arange(12.0).view(1, 3, 2, 2))
+    total, mean, colour = smoothing._downsample(trust, position, torch.arange(12.0).view(1, 3, 2, 2))
     assert total.item() == 8 and mean.item() == pytest.approx((0.1 + 1.5 + 0.4 + 0.8) / 8)
     assert colour.flatten().tolist() == [1.5, 5.5, 9.5]
 
@@ -93,6 +93,7 @@ def test_every_size_and_an_even_map_stays(size: tuple[int, int]) -> None:
     torch.testing.assert_close(answer, even)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (37, 52), (256, 256)])
 def test_the_kernel_agrees_with_the_plain_version(size: tuple[int, int]) -> None:

@@ -341,7 +341,7 @@ BAD: dict[str, tuple[Spoil, Callable[[Path], object], type[Exception], tuple[str
         lambda f: write_video(f / "s.mp4", 5),
         lambda f: find_frames(f / "s.mp4", video_frames=1),
         ValueError,
-        ("at least 2 frames", "1 is asked for"),
+        ("video_frames must be 2 or more", "is 1"),
     ),
     "video of one frame": (
         lambda f: write_video(f / "s.mp4", 1),

@@ -118,6 +118,7 @@ def test_any_number_of_slices_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.allclose(one, render_layered(image, depth, CAMERA, FOCUS), atol=2e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_same_on_a_gpu() -> None:
     image, depth = sloping_scene()

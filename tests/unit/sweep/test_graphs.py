@@ -10,7 +10,7 @@ import torch
 from focalsweep import Camera, DepthGrid, FocalStack, PaperCost, ReblurCost, cost_volume
 from focalsweep.sweep import costs, deconvolution, graphs, statistics, volume
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
 PLANES = DepthGrid.uniform_in_inverse_depth(0.7, 4.0, 8)
 COST = ReblurCost(squash=False)

@@ -10,7 +10,7 @@ from focalsweep import Camera, DepthGrid, Disk, FocalStack, PaperCost, ReblurCos
 from focalsweep.sweep import costs, deconvolution, statistics, volume
 from focalsweep.sweep.deconvolution import fourier_grid, pad_periodic, quadrant_functions, triton_serves
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
 DISTANCES = [0.8, 1.0, 1.4, 2.0, 3.0]
 # The paper's min-max stretches float32 rounding: what differs by 1e-6 before it may differ by 3e-4 behind it.

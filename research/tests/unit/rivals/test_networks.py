@@ -1,5 +1,6 @@
 """The rivals' networks: sizes as published, shapes, orders, limits, and weights from files."""
 
+import re
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,7 +14,6 @@ import focalsweep
 from focalsweep import Camera, DepthGrid, FocalStack
 from focalsweep.methods.method import uninformed
 from focalsweep.methods.registry import GROUP, all_methods
-from focalsweep_research.protocols.methods import ON_DISPLAYED
 from focalsweep_research.rivals.answer import Answer, FrameCountError, near_to_far
 from focalsweep_research.rivals.networks import NETWORKS, VARIABLE, build, find_weights, load, predict, save
 
@@ -204,7 +204,14 @@ def test_names_agree() -> None:
     assert set(NETWORKS) | {"suwajanakorn", "flat"} == set(rivals)
     entries = {entry.name: entry.load() for entry in entry_points(group=GROUP)}
     assert all(entries[name] is all_methods()[name] and entries[name].name == name for name in rivals)
-    assert set(ON_DISPLAYED) <= set(all_methods())
+    light = {name for name, method in all_methods().items() if not method.reads_displayed}
+    assert light == {"sweep", "argmin", "suwajanakorn", "flat"}
+
+
+def test_the_document_has_every_rival() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "baselines.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
+    assert set(rows) | {"sweep", "argmin", "paper", "flat"} == set(all_methods()) and len(set(rows)) == len(rows)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
