@@ -1,9 +1,12 @@
-"""The fused picture against the true one, on rendered stacks: python research/scripts/sharp_pictures.py OUT
+"""How good the fused picture is, beside enfuse: python research/scripts/sharp_pictures.py rendered OUT
 
-Scenes of the generator are traced through a lens and once through a pinhole: that is the picture sharp all over. Each
-stack is seen at three levels of noise, as 16-bit sRGB. Beside ours: enfuse (where it is installed), the two frames that
-the depth map names mixed (focalsweep 0.2.0), the classical focus measure, and the best single frame. OUT receives
-sharp-pictures.json, and the stacks of the run, which the next run takes instead of tracing them anew.
+`rendered`: scenes of the generator are traced through a lens and once through a pinhole: that is the picture sharp all
+over. Each stack is seen at three levels of noise, as 16-bit sRGB. Beside ours: enfuse (where it is installed), the two
+frames that the depth map names mixed (focalsweep 0.2.0), the same with the depth of the classical focus measure, and
+the best single frame. OUT receives sharp-pictures.json, and the stacks of the run, which the next run takes instead of
+tracing them anew.
+
+`real STACKS OUT`: the detail of each picture of real stacks, and the pictures themselves.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from torch import Tensor
 from focalsweep.estimate import estimate_depth
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
 from focalsweep.optics.thin_lens import blur_slope_px
+from focalsweep.photos.reading import load_stack
+from focalsweep.results.figures import srgb_8_bit
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.volume import plane_position
 from focalsweep.types import Camera, FocalStack
@@ -39,6 +44,7 @@ NOISE = (0.001, 0.006, 0.02)  # standard deviation, in linear light, of a pixel 
 BLOCK_PX, EDGE_PX = 32, 8
 EDGE_BLUR_PX = 2.0  # a step in depth that makes this much blur is an edge
 BLOCK_DB = 0.5
+DETAIL_BLOCK_PX, BRIGHTNESSES, FLATTEST = 8, 12, 0.05
 ENFUSE = ("--exposure-weight=0", "--saturation-weight=0", "--contrast-weight=1", "--hard-mask")
 
 
@@ -64,7 +70,10 @@ def render_scene(config: GeneratorConfig, number: int) -> Scene:
     gain = float((0.4 / stack.images.mean().clamp_min(0.05)).clamp(0.3, 2.5))
     images = (gain * stack.images[0]).clamp(0, 1)
     one = FocalStack(
-        images, stack.focus_distances[0], _one(stack.camera), stack.as_batch().magnification[0]  # type: ignore[index]
+        images,
+        stack.focus_distances[0],
+        _one(stack.camera),
+        stack.as_batch().magnification[0],  # type: ignore[index]
     )
     return Scene(one, (gain * pinhole.images[0, 0]).clamp(0, 1), traced.depth[0])
 
@@ -85,9 +94,7 @@ def kept_scene(path: Path, config: GeneratorConfig, number: int) -> Scene:
         )  # fmt: skip
     with np.load(path) as saved:
         held = {name: torch.from_numpy(saved[name]) for name in saved.files}
-    stack = FocalStack(
-        held["images"].float(), held["focus"], Camera(*held["lens"].tolist()), held["magnification"]
-    )
+    stack = FocalStack(held["images"].float(), held["focus"], Camera(*held["lens"].tolist()), held["magnification"])
     return Scene(stack, held["sharp"].float(), held["depth"])
 
 
@@ -160,7 +167,9 @@ def pictures_of(stack: FocalStack, with_enfuse: bool) -> dict[str, Tensor]:
     return found | ({"enfuse": enfuse(stack.images)} if with_enfuse else {})
 
 
-def rate(scene: Scene, noise: float, seed: int, ways: Callable[[FocalStack], dict[str, Tensor]]) -> list[dict[str, Any]]:
+def rate(
+    scene: Scene, noise: float, seed: int, ways: Callable[[FocalStack], dict[str, Tensor]]
+) -> list[dict[str, Any]]:
     """A row for each way."""
     stack = replace(scene.stack, images=photographed(scene.stack.images, noise, seed))
     edges = edges_of(scene)
@@ -190,7 +199,10 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             rival = {(r["stack"], r["noise"]): r for r in rows if r["way"] == "enfuse"}
             if rival:
                 gains = [mine[at]["psnr"] - rival[at]["psnr"] for at in stacks if at in mine]
-                line |= {"over_enfuse_db": float(np.mean(gains)), "ahead_of_enfuse": float(np.mean(np.array(gains) > 0))}
+                line |= {
+                    "over_enfuse_db": float(np.mean(gains)),
+                    "ahead_of_enfuse": float(np.mean(np.array(gains) > 0)),
+                }
                 line["ahead_at_edges"] = float(np.mean([
                     mine[at]["psnr_at_edges"] > rival[at]["psnr_at_edges"]
                     for at in stacks if at in mine and mine[at]["psnr_at_edges"] is not None
@@ -199,16 +211,20 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return table
 
 
-def main(
+app = typer.Typer()
+
+
+@app.command()
+def rendered(
     output: Path,
     stacks: Annotated[int, typer.Option(help="How many.")] = 60,
-    size: Annotated[int, typer.Option(help="Of the pictures, px.")] = 256,
+    size: Annotated[int, typer.Option(help="Of the pictures, px.")] = 192,
     textures: Annotated[str, typer.Option(help="A folder of textures; every fifth is held out, and used.")] = "",
 ) -> None:
     torch.set_num_threads(1)
     output.mkdir(parents=True, exist_ok=True)
     config = GeneratorConfig(
-        size=size, frames=(4, 9), worlds=0.5, blur_px=(6.0, 30.0), partial_focus=0.0, odd_aperture=0.0,
+        size=size, frames=(4, 9), rays=64, worlds=0.5, blur_px=(5.0, 20.0), partial_focus=0.0, odd_aperture=0.0,
         held_out=True, texture_folder=textures, seed=24,
     )  # fmt: skip
     with_enfuse = shutil.which("enfuse") is not None
@@ -222,7 +238,9 @@ def main(
         print(f"stack {number}: " + ", ".join(f"{row['way']} {row['psnr']:.2f}" for row in rows[-5:]), flush=True)
     table = summary(rows)
     for line in table:
-        print(", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{value}" for key, value in line.items()))
+        print(
+            ", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{value}" for key, value in line.items())
+        )
     record = {
         "benchmark": "sharp pictures", **describe(torch.device("cpu"), 0), "stacks": stacks, "size": size,
         "seconds": time.process_time() - start, "summary": table, "rows": rows,
@@ -230,5 +248,46 @@ def main(
     write_files({output / "sharp-pictures.json": lambda file: file.write(json_bytes(record))})
 
 
+def detail(picture: Tensor) -> float:  # 3 H W, linear light
+    """Energy of the Laplacian in 8-bit grey values, without noise.
+
+    Noise is that of the flattest blocks, told for each brightness on its own: it is not alike in bright and dark.
+    """
+    grey = 255 * linear_to_srgb(picture.clamp(0, 1)).mean(0, keepdim=True)[None]
+    kernel = torch.tensor([[[[0.0, 1, 0], [1, -4, 1], [0, 1, 0]]]])
+    energy = torch.nn.functional.avg_pool2d(torch.nn.functional.conv2d(grey, kernel).square(), DETAIL_BLOCK_PX)
+    bright = torch.nn.functional.avg_pool2d(grey[..., 1:-1, 1:-1], DETAIL_BLOCK_PX).flatten()
+    parts = energy.flatten()[bright.argsort()].tensor_split(BRIGHTNESSES)
+    return float(torch.cat([(part - part.quantile(FLATTEST)).clamp_min(0) for part in parts]).mean())
+
+
+@app.command()
+def real(
+    folder: Path,
+    output: Path,
+    names: Annotated[str, typer.Option(help="Stacks, commas between; all by default.")] = "",
+) -> None:
+    torch.set_num_threads(1)
+    output.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if names and path.name not in names.split(","):
+            continue
+        try:
+            stack = load_stack(path)
+        except ValueError:
+            stack = load_stack(path, relative=True)
+        pictures = pictures_of(stack, shutil.which("enfuse") is not None)
+        row = {"stack": path.name, **{name: detail(picture) for name, picture in pictures.items()}}
+        rows.append(row)
+        print(", ".join(f"{key} {value:.1f}" if isinstance(value, float) else str(value) for key, value in row.items()))
+        for name, picture in pictures.items():
+            pixels = srgb_8_bit(picture.movedim(0, -1).contiguous().numpy())
+            file = output / f"{path.name}-{name.split()[0].replace('.', '')}.png"
+            cv2.imwrite(str(file), np.ascontiguousarray(pixels[..., ::-1]))
+    record = {"benchmark": "detail of real stacks", **describe(torch.device("cpu"), 0), "rows": rows}
+    write_files({output / "sharp-pictures-real.json": lambda file: file.write(json_bytes(record))})
+
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

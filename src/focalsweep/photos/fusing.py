@@ -6,9 +6,9 @@ A band of the sharp picture is the mean over the frames, weighted with
     prior * energy^SELECTIVITY
 
 `energy` is the band's own, in a small window: what is sharpest wins, and where there is nothing but noise, which is
-alike in all frames, all that may be sharp count, so noise is averaged away. `prior` is what depth says of the blur there. It allows a frame
-whose blur is small against the band, against the depth's error bar or against the step from frame to frame. It doubts a
-frame in which something nearer is blurred over the pixel: what is light there is not the light of that place.
+alike in all frames, all that may be sharp count, so noise is averaged away. `prior` is what depth says of the blur
+there. It allows a frame whose blur is small against the band, against the depth's error bar or against the step from
+frame to frame. It doubts a frame in which something nearer is blurred over the pixel: that light is not of that place.
 
 Square roots of light are summed up: noise is about the same in bright and dark places, and an edge does not ring.
 """
@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from torch import Tensor
 Array = NDArray[np.float32]
 
 ROWS_AT_ONCE = 512  # even
-SELECTIVITY = 4  # a power of two
+SELECTIVITY = 8  # a power of two
 SHARP_PX = 1.0  # of blur that the finest band does not feel; twice as much in each coarser one
 FRAME_STEPS = 0.7  # of the blur from frame to frame, that depth may be off by
 SURROUNDINGS = 2  # pixels of the depth map around a pixel: its surfaces may lie there, too
