@@ -66,15 +66,10 @@ def render_scene(config: GeneratorConfig, number: int) -> Scene:
         points[:, :2] = 0
         alone = replace(config, frames=(1, 1))
         pinhole = trace(alone, atlas, draw_scenes(alone, atlas.count, number, 1), number, device, [points])
-    stack = stack_of(traced.draws, traced.images)
-    gain = float((0.4 / stack.images.mean().clamp_min(0.05)).clamp(0.3, 2.5))
-    images = (gain * stack.images[0]).clamp(0, 1)
-    one = FocalStack(
-        images,
-        stack.focus_distances[0],
-        _one(stack.camera),
-        stack.as_batch().magnification[0],  # type: ignore[index]
-    )
+    gain = float((0.4 / traced.images.mean().clamp_min(0.05)).clamp(0.3, 2.5))
+    stack = stack_of(traced.draws, (gain * traced.images).clamp(0, 1))
+    magnification = stack.as_batch().magnification[0]  # type: ignore[index]
+    one = FocalStack(stack.images[0], stack.focus_distances[0], _one(stack.camera), magnification)
     return Scene(one, (gain * pinhole.images[0, 0]).clamp(0, 1), traced.depth[0])
 
 
@@ -87,7 +82,8 @@ def kept_scene(path: Path, config: GeneratorConfig, number: int) -> Scene:
     if not path.exists():
         scene = render_scene(config, number)
         camera = scene.stack.camera
-        lens = [camera.focal_length, camera.f_number, camera.pixel_pitch]  # type: ignore[union-attr]
+        assert isinstance(camera, Camera)
+        lens = np.array([float(value) for value in (camera.focal_length, camera.f_number, camera.pixel_pitch)])
         np.savez(
             path, images=scene.stack.images.half(), sharp=scene.sharp.half(), depth=scene.depth, lens=lens,
             focus=scene.stack.focus_distances, magnification=scene.stack.magnification,
@@ -116,8 +112,9 @@ def enfuse(frames: Tensor) -> Tensor:  # F 3 H W, linear light -> 3 H W
         fused = Path(folder) / "fused.tif"
         command = ["enfuse", *ENFUSE, "-o", str(fused), *paths]
         subprocess.run(command, check=True, capture_output=True)
-        codes = cv2.imread(str(fused), cv2.IMREAD_UNCHANGED)[..., 2::-1]
-    return srgb_to_linear(torch.from_numpy(codes.astype(np.float32).transpose(2, 0, 1).copy()) / 65535)
+        fused_codes: Any = cv2.imread(str(fused), cv2.IMREAD_UNCHANGED)
+    values = fused_codes[..., 2::-1].astype(np.float32) / 65535
+    return srgb_to_linear(torch.from_numpy(values.transpose(2, 0, 1).copy()))
 
 
 def by_depth_alone(stack: FocalStack, depth: Tensor) -> Tensor:  # 3 H W
@@ -143,7 +140,7 @@ def block_errors(picture: Tensor, truth: Tensor) -> Tensor:
 
 def ssim(picture: Tensor, truth: Tensor) -> float:
     ours, theirs = (linear_to_srgb(p.clamp(0, 1)).movedim(0, -1).numpy() for p in (picture, truth))
-    return float(structural_similarity(ours, theirs, channel_axis=-1, data_range=1.0))
+    return float(structural_similarity(ours, theirs, channel_axis=-1, data_range=1.0))  # type: ignore[no-untyped-call]
 
 
 def edges_of(scene: Scene) -> Tensor:  # H W

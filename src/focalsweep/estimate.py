@@ -345,6 +345,7 @@ def _result(
         record=record,
         projection_distance=None if stack.batched else _projection_distance(stack),
         principal_point=stack.principal_point,
+        photo=stack.record.photo,
     )
 
 

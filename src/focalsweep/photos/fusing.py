@@ -178,7 +178,7 @@ class _Sum:
                     total += prior * plane
                 weights += prior
                 return
-            coarse = [cv2.pyrDown(plane) for plane in planes]
+            coarse: list[Array] = [np.asarray(cv2.pyrDown(plane), np.float32) for plane in planes]
             for rows, detail, weight in _details(planes, coarse):
                 weight += np.float32(LEAST_ENERGY)
                 weight *= np.float32(ENERGY_UNIT)

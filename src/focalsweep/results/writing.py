@@ -17,9 +17,10 @@ from typing import IO, Any
 import numpy as np
 
 from focalsweep.progress import Progress
-from focalsweep.results.exports import EXPORTS
-from focalsweep.results.figures import depth_picture, srgb_8_bit
+from focalsweep.results.exports import EXPORTS, IN_METRES
+from focalsweep.results.figures import depth_picture
 from focalsweep.results.geometry import NothingKnownError, projection_px
+from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
@@ -54,7 +55,7 @@ def write_result(
     writers[folder / "depth.png"] = lambda file: file.write(
         depth_picture(result.depth, unit=result.unit, confidence=result.confidence)
     )
-    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result.all_in_focus, file)
+    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result, file)
     writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
     record |= {"exports": list(exported)} if exported else {}
     return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))}, progress)
@@ -88,8 +89,9 @@ def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
     if unknown:
         raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
     files: dict[str, bytes] = {}
-    for file, make in (EXPORTS[name] for name in names):
-        if result.unit is None:
+    for name in names:
+        file, make = EXPORTS[name]
+        if result.unit is None and name in IN_METRES:
             warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
             continue
         try:
@@ -179,11 +181,5 @@ def _write_depth_png(depth: Array, step: float, file: IO[bytes]) -> None:
     file.write(buffer.getvalue())
 
 
-def _write_picture(linear: Array, file: IO[bytes]) -> None:
-    """Linear light H W C as 8-bit sRGB."""
-    from PIL import Image
-
-    encoded = srgb_8_bit(linear)
-    buffer = io.BytesIO()
-    Image.fromarray(encoded[..., 0] if encoded.shape[-1] == 1 else encoded).save(buffer, "png")
-    file.write(buffer.getvalue())
+def _write_picture(result: DepthResult, file: IO[bytes]) -> None:
+    file.write(png_bytes(result.all_in_focus, result.photo, describe(result)))
