@@ -22,7 +22,7 @@ from focalsweep.memory import LEAST_WORKSPACE, MemoryBound, release_freed_memory
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
-from focalsweep.optics.thin_lens import image_distance
+from focalsweep.optics.thin_lens import blur_slope_px, image_distance
 from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
 from focalsweep.photos.fusing import fuse_frames
 from focalsweep.photos.reading import Photos, open_photos
@@ -156,10 +156,10 @@ def _estimate_frames(
         prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
-        sharp = _fused(FramesInMemory(stack), settings, result.depth, silent)
+        sharp = _fused(FramesInMemory(stack), stack, result, silent)
         if scale < 1:
             progress("full size", 0.0)
-            full = _fused(frames, settings, result.depth, part_of(renamed(progress, "full size"), 0.0, 0.5))
+            full = _fused(frames, settings, result, part_of(renamed(progress, "full size"), 0.0, 0.5))
             bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
             result = _at_full_size(result, sharp, full, settings, bring)
         else:
@@ -217,10 +217,9 @@ def _estimate_batch(
         workspace = max(LEAST_WORKSPACE, memory - resident_bytes())
     prediction = predict(batch, choice, planes, workspace=workspace, progress=progress)
     result = _result(stack, choice, planes, source, prediction)
-    sharp = [
-        fuse_frames((image.movedim(0, -1) for image in images), focus, depth)
-        for images, focus, depth in zip(batch.images.detach(), batch.focus_distances, prediction.depth, strict=True)
-    ]
+    slope_px = blur_slope_px(batch.focus_distances, batch.camera, batch.magnification)
+    each = zip(batch.images.detach(), batch.focus_distances, prediction.depth, prediction.std, slope_px, strict=True)
+    sharp = [fuse_frames((image.movedim(0, -1) for image in images), *maps) for images, *maps in each]
     return Estimate(replace(result, all_in_focus=torch.stack(sharp).float().cpu().numpy()), stack)
 
 
@@ -305,9 +304,12 @@ def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
     return size | {"near_m": near, "median_m": median, "far_m": far}
 
 
-def _fused(frames: Frames, settings: FocalStack, depth: Any, progress: Progress) -> Tensor:  # H W C
+def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
+    """The picture sharp all over, of frames with these settings and a result of any size."""
     pictures = map(torch.from_numpy, frames.pictures(progress))
-    return fuse_frames(pictures, settings.focus_distances, torch.from_numpy(depth))
+    slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
+    depth, std = torch.from_numpy(result.depth), torch.from_numpy(result.std)
+    return fuse_frames(pictures, settings.focus_distances, depth, std, slope_px)
 
 
 def _result(
@@ -343,6 +345,7 @@ def _result(
         record=record,
         projection_distance=None if stack.batched else _projection_distance(stack),
         principal_point=stack.principal_point,
+        photo=stack.record.photo,
     )
 
 

@@ -123,6 +123,23 @@ Lens = Camera | RelativeLens
 
 
 @dataclass(frozen=True, eq=False)
+class PhotoTags:
+    """What the sharp picture takes over from a photo beside its light.
+
+    Args:
+        bits: of a channel, 8 or 16.
+        profile: the ICC profile; None: sRGB, or nothing is said.
+        curves: linear light at evenly spaced encoded values from 0 to 1, by the profile: one, or one for each channel.
+        exif: a TIFF structure of its own; None: there is none.
+    """
+
+    bits: int = 8
+    profile: bytes | None = None
+    curves: tuple[Any, ...] = ()
+    exif: bytes | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class StackRecord:
     """What is known of a stack beside its pixels; it travels with the stack and ends in run.json.
 
@@ -134,6 +151,7 @@ class StackRecord:
         area: rows and columns of the photos' own pixels that registration kept.
         warnings: what the user should know, a sentence each.
         made_of: the folder of the photos, for messages.
+        photo: of the reference frame, for the sharp picture.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -142,6 +160,7 @@ class StackRecord:
     area: tuple[slice, slice] | None = None
     warnings: tuple[str, ...] = ()
     made_of: str = ""
+    photo: PhotoTags | None = None
 
 
 def _expand(name: str, value: Tensor, shape: tuple[int, int], batched: bool, one_each: str = "stack") -> Tensor:

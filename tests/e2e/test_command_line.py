@@ -16,7 +16,7 @@ from focalsweep.cli.photos import DEMO_STACK
 from tests.e2e.running import FRAME_NAMES, Run, assert_refused, contents, focalsweep
 
 ROOT = Path(__file__).parents[2]
-FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
+FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "sheet.png", "run.json"}
 
 
 def test_demo_is_close_to_the_truth(tmp_path: Path) -> None:
@@ -57,14 +57,16 @@ def test_quiet_is_silent(small_stack: Path, tmp_path: Path) -> None:
     assert (done.status, done.err) == (0, "")
 
 
-def test_exports_and_sheet(small_stack: Path, tmp_path: Path, run: Run) -> None:
-    more = {"depth.exr": b"\x76\x2f\x31\x01", "cloud.ply": b"ply\n", "mesh.glb": b"glTF", "sheet.png": b"\x89PNG"}
+def test_exports(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    more = {"depth.exr": b"\x76\x2f\x31\x01", "cloud.ply": b"ply\n", "mesh.glb": b"glTF"}
     shots = tmp_path / "shots"
     shutil.copytree(small_stack, shots)
-    done = run("depth", shots, "-o", shots, "--export", "exr, ply,glb", "--sheet")
+    done = run("depth", shots, "-o", shots, "--export", "exr, ply,glb")
     assert {Path(line).name for line in done.out.splitlines()} == FILES | set(more)
     for name, magic in more.items():
         assert (shots / name).read_bytes().startswith(magic)
+    done = run("depth", small_stack, "-o", tmp_path / "out", "--no-sheet")
+    assert {Path(line).name for line in done.out.splitlines()} == FILES - {"sheet.png"}
     (shots / "stack.toml").unlink()  # the results beside the photos are no photos
     assert len(json.loads(run("inspect", shots, "--json").out)["frames"]) == 3
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.e2e.running import FRAME_NAMES, assert_refused, runner, write_small_stack
 
-FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "run.json"}
+FILES = {"depth.npz", "depth_mm.png", "depth.png", "all_in_focus.png", "sheet.png", "run.json"}
 ROUNDS = 40  # of each kind of file: about 10 s in all
 Damage = Callable[[np.random.Generator, bytes], bytes]
 

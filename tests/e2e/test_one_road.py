@@ -175,8 +175,9 @@ ENTRANCES: dict[str, Callable[..., None]] = {
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Files by name; of run.json what is not a time."""
-    found: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.json"}
+    """Files by name, less the sheet, which only the command line makes; of run.json what is not a time."""
+    names = {path.name for path in folder.iterdir()} - {"run.json", "sheet.png"}
+    found: dict[str, Any] = {name: (folder / name).read_bytes() for name in names}
     record = json.loads((folder / "run.json").read_text())
     record.pop("seconds")
     return found | {"run.json": record}

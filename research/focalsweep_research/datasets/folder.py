@@ -1,8 +1,8 @@
 """A folder of stacks: each in a folder of its own with `stack.toml`, and with its depth where that is known.
 
-Depth is one of `depth_mm.png` (16 bit, mm, 0: unknown), `depth_tenth_mm.png` (tenths of mm), `depth_log.png` (16 bit,
-5 cm times exp(code / 10000), 0: unknown: as precise far as near), `depth.npy` (metres) and `depth.exr` (metres, channel
-Z or R); what is not positive and finite there is unknown.
+Depth is one of `depth_mm.png` (16 bit, mm or the step that its text says, 0: unknown), `depth_tenth_mm.png` (tenths of
+mm), `depth_log.png` (16 bit, 5 cm times exp(code / 10000), 0: unknown: as precise far as near), `depth.npy` (metres),
+and `depth.exr` (metres, channel Z or R); what is not positive and finite there is unknown.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_depth(folder: Path) -> Tensor | None:
     for name, step in PNG_STEPS.items():
         if (folder / name).is_file():
             codes = read_single_channel(folder / name)
-            return _known(codes.astype(np.float32) * np.float32(step))
+            return _known(codes.astype(np.float32) * np.float32(_step(folder / name) or step))
     if (folder / LOG_PNG).is_file():
         codes = read_single_channel(folder / LOG_PNG).astype(np.float64)
         return _known(np.where(codes > 0, LOG_START * np.exp(LOG_STEP * codes), 0).astype(np.float32))
@@ -71,6 +71,15 @@ def read_depth(folder: Path) -> Tensor | None:
     if (folder / "depth.exr").is_file():
         return _known(read_exr(folder / "depth.exr", ("Z", "R", "Y", "V")))
     return None
+
+
+def _step(path: Path) -> float | None:
+    """Metres a step, where the file says so (a depth_mm.png of ours may have finer steps than millimetres)."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        words = str(picture.info.get("depth_scale", "")).split()
+    return float(words[0]) if words else None
 
 
 def _known(metres: np.ndarray) -> Tensor:  # type: ignore[type-arg]

@@ -20,16 +20,12 @@ from focalsweep.results.contact_sheet import (
     TEXT_SIZE,
     TICK,
     TITLE_SIZE,
-    Pixels,
     Sheet,
-    coloured,
-    depth_pixels,
-    depth_ticks,
     display_pixels,
     fit_within,
-    inverse_depth_range,
     lay_scale,
 )
+from focalsweep.results.figures import Pixels, coloured, depth_pixels, depth_ticks, inverse_depth_range
 from focalsweep.results.result import Array
 
 ROUND_ERRORS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

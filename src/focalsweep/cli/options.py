@@ -94,7 +94,10 @@ Memory = Annotated[
     ),
 ]
 Export = Annotated[str, typer.Option(FLAGS["exports"], help="More files, commas between: exr, ply, glb.")]
-Sheet = Annotated[bool, typer.Option(FLAGS["sheet"], help="Also sheet.png: frames, sharp picture, depth, confidence.")]
+Sheet = Annotated[
+    bool,
+    typer.Option(f"{FLAGS['sheet']}/--no-sheet", help="sheet.png: frames, sharp picture, depth, confidence in one."),
+]
 VideoFrames = Annotated[int, typer.Option(FLAGS["video_frames"], min=2, help="How many frames of a video are taken.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON instead of the paths.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]

@@ -63,7 +63,7 @@ def depth(
     refine: Refine = True,
     memory: Memory = None,
     export: Export = "",
-    sheet: Sheet = False,
+    sheet: Sheet = True,
     frames: VideoFrames = 12,
     json: Json = False,
     quiet: Quiet = False,
@@ -72,7 +72,7 @@ def depth(
 
     Settings come from the photos' metadata, from a stack.toml beside them, or from the options here, which win.
     Writes depth.npz (depth, std, confidence, camera), depth_mm.png (16 bit), depth.png (for people),
-    all_in_focus.png and run.json.
+    all_in_focus.png, sheet.png (all at a glance) and run.json.
 
     Examples: focalsweep depth shots/ -o out/
 

@@ -1,45 +1,229 @@
-"""The sharp picture: every pixel from the frames that are in focus at its depth."""
+"""The sharp picture: at every pixel and scale the frames that are sharpest among those that depth allows.
+
+Each frame is split into bands of detail (a Laplacian pyramid), from the finest, 2 px, to some times the widest blur.
+A band of the sharp picture is the mean over the frames, weighted with
+
+    prior * energy^SELECTIVITY
+
+`energy` is the band's own, in a small window: what is sharpest wins, and where there is nothing but noise, which is
+alike in all frames, all that may be sharp count, so noise is averaged away. `prior` is what depth says of the blur
+there. It allows a frame whose blur is small against the band, against the depth's error bar or against the step from
+frame to frame. It doubts a frame in which something nearer is blurred over the pixel: that light is not of that place.
+
+Square roots of light are summed up: noise is about the same in bright and dark places, and an edge does not ring.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
-from focalsweep.sweep.volume import plane_position
+Array = NDArray[np.float32]
 
-ROWS_AT_ONCE = 512
+ROWS_AT_ONCE = 512  # even
+SELECTIVITY = 8  # a power of two
+SHARP_PX = 1.0  # of blur that the finest band does not feel; twice as much in each coarser one
+FRAME_STEPS = 0.7  # of the blur from frame to frame, that depth may be off by
+SURROUNDINGS = 2  # pixels of the depth map around a pixel: its surfaces may lie there, too
+LEAST_PRIOR = 1e-5  # where depth is plainly wrong, sharpness still decides
+HIDDEN = 1e-3  # how far a frame counts in which something nearer is blurred over the pixel
+HIDING_PX = 3.0  # of blur between two surfaces, before one is in front of the other
+REACHES = (2, 4, 8, 16, 32, 64)  # pixels of the depth map, how far away something nearer is looked for
+WINDOW_SIGMA_PX = 1.5  # of a band's pixels
+LEAST_ENERGY = 1e-7  # below the noise of 8-bit files
+ENERGY_UNIT = 1e4  # so that powers of it stay within single precision
+COARSEST_PX = 16  # the side of the last picture of the pyramid, at least
 
 
 def fuse_frames(
-    frames: Iterable[Tensor],  # F of H W C, in the order of the distances
+    frames: Iterable[Tensor],  # F of H W C, linear light, in the order of the distances
     focus_distances: Tensor,  # F, metres, in any order
     depth: Tensor,  # h w, of any size
+    std: Tensor | None = None,  # h w, metres
+    slope_px: Tensor | None = None,  # F, pixels of blur for each dioptre
 ) -> Tensor:  # H W C
-    """Each pixel from the two frames focused before and behind its depth, mostly from the nearer in focus.
+    """The picture sharp all over.
 
-    Takes a frame at a time, so memory holds two pictures and a depth map at full size.
+    Takes a frame at a time: memory holds that frame, the sum and its weights, about three pictures at full size.
+
+    Args:
+        depth: that decides where sharpness alone does not; infinity is allowed.
+        std: its error bar; None is 0.
+        slope_px: of the frames as they are here (`optics.thin_lens.blur_slope_px`); None: a stack whose blur grows
+            by 4 px from frame to frame.
     """
-    focus, order = (1 / focus_distances.detach()).sort(descending=True, stable=True)
-    places = order.argsort().tolist()  # of the frames, near to far
-    sharp = torch.empty(0)
-    position = torch.empty(0)
+    inverse_focus = (1 / focus_distances.detach().double().cpu()).numpy()
+    places = None
+    total: _Sum | None = None
     given = iter(frames)
-    for place in places:
+    for number in range(len(inverse_focus)):
         frame = next(given, None)
         if frame is None:
-            raise ValueError(f"there are fewer frames than the {len(places)} focus distances: give one for each")
-        if not len(sharp):
-            small = plane_position((1 / depth)[None].double(), focus[None].double()).float()
-            position = functional.interpolate(small[None], size=frame.shape[:2], mode="bilinear")[0, 0]
-            sharp = torch.zeros_like(frame)
-        for top in range(0, len(frame), ROWS_AT_ONCE):
-            rows = slice(top, top + ROWS_AT_ONCE)
-            share = (1 - (position[rows] - place).abs()).clamp_min(0)
-            rest = 1 - share
-            weight = share.square() / (share.square() + rest.square())
-            sharp[rows] += weight[..., None] * frame[rows]
+            raise ValueError(f"there are fewer frames than the {len(inverse_focus)} focus distances: give one for each")
+        roots = np.sqrt(np.maximum(frame.detach().float().cpu().numpy(), 0))
         del frame  # before the next one is read
-    return sharp
+        if places is None or total is None:
+            places = _Prior(inverse_focus, depth, std, slope_px, roots.shape[1])
+            total = _Sum(roots.shape, places.widest_px)
+        total.add(roots, places.of_frame(number))
+    if total is None:
+        raise ValueError("there are no frames: give one for each focus distance")
+    return torch.from_numpy(total.picture())
+
+
+@dataclass(frozen=True, eq=False)
+class _Allowed:
+    """What depth says of one frame, h w each."""
+
+    blur_px: Array  # of what is nearest to focus around each pixel
+    tolerance: Array  # px^2, how far that may be off
+    hidden: Array  # 0 to 1: something nearer is blurred over the pixel
+
+    def prior(self, level: int, size: tuple[int, int]) -> Array:
+        """How far the frame counts at a level of the pyramid of H W pixels."""
+        import cv2
+
+        tolerance = self.tolerance + (SHARP_PX * 2**level) ** 2
+        prior = np.exp(-0.5 * self.blur_px**2 / tolerance) + LEAST_PRIOR
+        prior *= HIDDEN**self.hidden
+        shrinks = size[0] < prior.shape[0]
+        method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+        return np.asarray(cv2.resize(prior, size[::-1], interpolation=method), np.float32)
+
+
+class _Prior:
+    """What depth says of every frame."""
+
+    def __init__(
+        self, inverse_focus: NDArray[np.float64], depth: Tensor, std: Tensor | None, slope_px: Tensor | None, width: int
+    ) -> None:
+        ordered = np.sort(inverse_focus)
+        self._focus = inverse_focus
+        self._inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
+        gaps = np.diff(ordered)
+        typical = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
+        slope = np.full(len(ordered), 4 / typical) if slope_px is None else slope_px.detach().double().cpu().numpy()
+        self._slope = np.broadcast_to(slope, ordered.shape)
+        after = np.clip(np.searchsorted(ordered, self._inverse), 1, max(1, len(gaps)))
+        step = gaps[after - 1] if len(gaps) else np.full_like(self._inverse, typical)
+        spread = np.zeros_like(self._inverse)
+        if std is not None:
+            error = std.detach().double().cpu().numpy()
+            spread = np.where(np.isfinite(error), error, 0) * self._inverse**2
+        self._tolerance = np.hypot(spread, FRAME_STEPS * step)
+        self._shrunk = depth.shape[1] / width  # a pixel of the frames, in pixels of the depth map
+        self._least, self._most = (_extreme(self._inverse, SURROUNDINGS, way) for way in (-1, 1))
+        self._nearer = [_extreme(self._inverse, reach, 1) for reach in REACHES]
+
+    @property
+    def widest_px(self) -> float:
+        """The widest blur of the stack."""
+        ends = (self._inverse.min(), self._inverse.max())
+        return float(max(np.abs(self._slope * (self._focus - end)).max() for end in ends))
+
+    def of_frame(self, number: int) -> _Allowed:
+        at, slope = self._focus[number], self._slope[number]
+        away = np.maximum(np.maximum(self._least - at, at - self._most), 0)
+        hidden = np.zeros_like(away)
+        before = 0
+        for reach, nearer in zip(REACHES, self._nearer, strict=True):
+            radius = 0.5 * slope * self._shrunk * np.abs(nearer - at)
+            covers = np.clip((radius - before) / (reach - before), 0, 1)
+            in_front = np.clip(slope * (nearer - self._inverse) / HIDING_PX - 1, 0, 1)
+            np.maximum(hidden, covers * in_front, out=hidden)
+            before = reach
+        maps = (slope * away, (slope * self._tolerance) ** 2, hidden)
+        return _Allowed(*(values.astype(np.float32) for values in maps))
+
+
+def _extreme(values: NDArray[np.float64], reach: int, way: int) -> NDArray[np.float64]:
+    """The largest (way 1) or least (-1) value within a disk."""
+    import cv2
+
+    disk = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+    single = values.astype(np.float32)
+    return np.asarray((cv2.dilate if way > 0 else cv2.erode)(single, disk), np.float64)
+
+
+class _Sum:
+    """The weighted bands of all frames so far."""
+
+    def __init__(self, shape: tuple[int, ...], widest_px: float) -> None:
+        height, width, self._channels = shape
+        wanted = math.ceil(math.log2(max(2.0, widest_px)))
+        most = int(math.log2(max(1, min(height, width) / COARSEST_PX)))
+        sizes = [(height, width)]
+        for _ in range(max(0, min(wanted, most))):
+            sizes.append(((sizes[-1][0] + 1) // 2, (sizes[-1][1] + 1) // 2))
+        self._bands = [np.zeros((self._channels, *size), np.float32) for size in sizes]
+        self._weights = [np.zeros(size, np.float32) for size in sizes]
+        self._brightest = 0.0
+
+    def add(self, roots: Array, allowed: _Allowed) -> None:
+        """A frame H W C."""
+        import cv2
+
+        self._brightest = max(self._brightest, float(roots.max()))
+        planes = [np.ascontiguousarray(roots[..., channel]) for channel in range(self._channels)]
+        for level, (band, weights) in enumerate(zip(self._bands, self._weights, strict=True)):
+            prior = allowed.prior(level, weights.shape)
+            if level + 1 == len(self._bands):
+                for total, plane in zip(band, planes, strict=True):
+                    total += prior * plane
+                weights += prior
+                return
+            coarse: list[Array] = [np.asarray(cv2.pyrDown(plane), np.float32) for plane in planes]
+            for rows, detail, weight in _details(planes, coarse):
+                weight += np.float32(LEAST_ENERGY)
+                weight *= np.float32(ENERGY_UNIT)
+                for _ in range(SELECTIVITY.bit_length() - 1):
+                    np.square(weight, out=weight)
+                weight *= prior[rows]
+                for total, plane in zip(band, detail, strict=True):
+                    total[rows] += np.multiply(plane, weight, out=plane)
+                weights[rows] += weight
+            planes = coarse
+
+    def picture(self) -> Array:
+        """H W C."""
+        import cv2
+
+        height, width = self._weights[0].shape
+        picture = np.empty((height, width, self._channels), np.float32)
+        for channel in range(self._channels):
+            plane = self._bands[-1][channel] / self._weights[-1]
+            for band, weights in zip(self._bands[-2::-1], self._weights[-2::-1], strict=True):
+                plane = cv2.pyrUp(plane, dstsize=weights.shape[::-1])
+                plane += band[channel] / weights
+            np.clip(plane, 0, self._brightest, out=plane)
+            np.square(plane, out=picture[..., channel])
+        return picture
+
+
+def _details(planes: list[Array], coarse: list[Array]) -> Iterator[tuple[slice, list[Array], Array]]:
+    """A level less what the next one holds, and its energy, in rows: the rows, each channel, the mean of the energy."""
+    import cv2
+
+    height, width = planes[0].shape
+    for top in range(0, height, ROWS_AT_ONCE):
+        rows = slice(top, min(height, top + ROWS_AT_ONCE))
+        # Rows around them: those of the energy's window, and an even number that the next level's filter wants.
+        first, last = max(0, top - 8), min(height, rows.stop + 8)
+        inside = slice(top - first, rows.stop - first)
+        detail, energy = [], np.zeros((last - first, width), np.float32)
+        for plane, small in zip(planes, coarse, strict=True):
+            stop = min(height, last + 8)
+            start = max(0, first - 8)
+            part = small[start // 2 : (stop + 1) // 2]
+            smooth = cv2.pyrUp(part, dstsize=(width, stop - start))[first - start : last - start]
+            difference = plane[first:last] - smooth
+            energy += difference * difference
+            detail.append(difference[inside])
+        energy = cv2.GaussianBlur(energy, (0, 0), WINDOW_SIGMA_PX, borderType=cv2.BORDER_REFLECT)
+        yield rows, detail, energy[inside] / np.float32(len(planes))

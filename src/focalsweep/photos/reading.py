@@ -19,6 +19,7 @@ from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
+from focalsweep.photos.photo_tags import read_photo_tags
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import (
     ARGUMENTS,
@@ -174,6 +175,7 @@ class RegisteredPhotos:
             area=alignment.area,
             warnings=tuple(photos.notes),
             made_of=str(photos.folder),
+            photo=read_photo_tags(photos.frames[alignment.reference].path),
         )
 
 

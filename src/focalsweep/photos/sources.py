@@ -27,7 +27,7 @@ from focalsweep.photos.transfer import REC709
 
 VIDEO_EXTENSIONS = {".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm"}
 SIDE_CARS = {".toml", ".json", ".xmp", ".pp3", ".dop", ".aae", ".thm", ".txt", ".md", ".csv", ".npz", ".exr", ".ini"}
-OUR_RESULTS = {"depth.png", "depth_mm.png", "all_in_focus.png", "sheet.png"}
+OUR_RESULTS = {"depth.png", "depth_mm.png", "all_in_focus.png", "sheet.png", "all_in_focus.jpg", "all_in_focus.tif"}
 HEIF_EXTENSIONS = {".heic", ".heif", ".hif"}
 # of several files of one shot, the one with the most of its light
 PREFERENCE = (RAW_EXTENSIONS, TIFF_EXTENSIONS, {".png"}, HEIF_EXTENSIONS, {".webp"}, {".bmp"}, JPEG_EXTENSIONS)

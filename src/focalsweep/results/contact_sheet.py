@@ -10,16 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from focalsweep.results.figures import metres, srgb_8_bit
+from focalsweep.results.figures import (
+    Pixels,
+    coloured,
+    depth_pixels,
+    depth_ticks,
+    hatched,
+    inverse_depth_range,
+    is_unsure,
+    metres,
+    srgb_8_bit,
+)
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera, FocalStack
 
 if TYPE_CHECKING:
     from PIL import ImageDraw, ImageFont
 
-Pixels = npt.NDArray[np.uint8]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 DESIGN_WIDTH_PX = 1600  # every length below is in pixels of a sheet this wide
@@ -31,9 +39,8 @@ LEAST_SLOT = 84
 TALLEST_PANEL, TALLEST_FRAME = 900, 360
 MOST_PANEL_PX = 2000
 BAR_HEIGHT, TICK = 16, 6
-PAPER, INK, FAINT_INK, NOTHING = (255, 255, 255), (28, 30, 34), (110, 114, 122), (196, 198, 202)
+PAPER, INK, FAINT_INK = (255, 255, 255), (28, 30, 34), (110, 114, 122)
 CONFIDENCE_TICKS = [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.25, "0.25"), (0.75, "0.75")]
-ROUND_STEPS = (1, 2, 5, 3, 4, 1.5, 6, 8, 2.5, 7, 3.5, 1.2, 9, 4.5, 1.8)  # the roundest first
 
 
 def contact_sheet(
@@ -152,12 +159,14 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
     near, far = inverse_depth_range(result.depth)
     # Of a large picture every n-th pixel: colours take 32 bytes each, and a panel shows no more.
     part = (slice(None, None, max(1, result.depth.shape[1] // MOST_PANEL_PX)),) * 2
+    unsure = is_unsure(result.depth[part], result.confidence[part])
+    depth_words = "Depth (relative, no unit)" if relative else "Depth"
     warm_to_cold, dark_to_light = matplotlib.colormaps["turbo_r"], matplotlib.colormaps["YlGnBu_r"]
     panels = [
         ("Sharp all over", display_pixels(result.all_in_focus), None, []),
         (
-            "Depth (relative, no unit)" if relative else "Depth",
-            depth_pixels(result.depth[part], near, far, warm_to_cold),
+            depth_words + (", hatched where unsure" if unsure.any() else ""),
+            hatched(depth_pixels(result.depth[part], near, far, warm_to_cold), unsure),
             warm_to_cold,
             [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(near, far),
         ),
@@ -198,26 +207,6 @@ def lay_scale(sheet: Sheet, colours: Any, ticks: list[tuple[float, str]], box: B
         sheet.text((middle, bottom + TICK + 3), label, TEXT_SIZE, INK, "ma")
 
 
-def inverse_depth_range(depth: Array) -> tuple[float, float]:
-    """The nearest and the farthest inverse depth that colours span, without the outermost 0.5 % at either end."""
-    inverse = 1 / depth[~np.isnan(depth) & (depth > 0)].astype(np.float64)
-    if inverse.size == 0:
-        return 1.0, 0.0
-    near, far = np.quantile(inverse, [0.995, 0.005]).tolist()
-    return (near, far) if near > far else (far + max(1e-6, 1e-3 * far), far)
-
-
-def depth_ticks(near: float, far: float) -> list[tuple[float, str]]:
-    """Round depths within a range of inverse depths, the roundest first: (share of the bar from near to far, label)."""
-    first, last = 1 / near, 1 / far if far > 0 else math.inf
-    powers = range(math.floor(math.log10(first)), math.ceil(math.log10(min(last, 1000 * first))) + 1)
-    depths = [math.inf, *(step * 10.0**power for step in ROUND_STEPS for power in powers)]
-    inside = [value for value in depths if first * (1 - 1e-9) <= value <= last * (1 + 1e-9)]
-    if len(inside) < 2:  # a narrow range: its ends
-        inside = [first, last]
-    return [(min(1.0, max(0.0, (near - 1 / value) / (near - far))), metres(value)) for value in inside]
-
-
 def _describe(stack: FocalStack, result: DepthResult) -> str:
     """Size, camera and method in a line; settings that differ between frames are left out."""
     height, width = result.depth.shape
@@ -230,19 +219,6 @@ def _describe(stack: FocalStack, result: DepthResult) -> str:
     if "method" in result.record:
         words.append(f"method {result.record['method']}, {result.planes.count} planes")
     return "   \N{MIDDLE DOT}   ".join(words)
-
-
-def depth_pixels(depth: Array, near: float, far: float, colours: Any) -> Pixels:
-    """Depth in colours, in equal steps of inverse depth from `near` to `far`; gray where there is none."""
-    with np.errstate(divide="ignore"):
-        return coloured((near - 1 / depth.astype(np.float64)) / (near - far), colours)
-
-
-def coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
-    """0..1 as colours; gray where there is no number."""
-    pixels = (colours(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1))[..., :3] * 255).round().astype(np.uint8)
-    pixels[np.isnan(shares)] = NOTHING
-    return np.asarray(pixels)
 
 
 def display_pixels(linear: Array) -> Pixels:

@@ -13,6 +13,7 @@ import numpy as np
 
 from focalsweep.results.figures import srgb_8_bit
 from focalsweep.results.geometry import Mesh, PointCloud, metric_camera, point_cloud, projection_px, surface_mesh
+from focalsweep.results.picture_files import jpg_bytes, tif_bytes
 from focalsweep.results.result import DepthResult
 from focalsweep.validation import as_setting
 
@@ -59,11 +60,15 @@ def glb_bytes(result: DepthResult) -> bytes:
 
 
 EXPORTS: dict[str, tuple[str, Callable[[DepthResult], bytes]]] = {
+    "jpg": ("all_in_focus.jpg", jpg_bytes),
+    "tif": ("all_in_focus.tif", tif_bytes),
     "exr": ("depth.exr", exr_bytes),
     "ply": ("cloud.ply", ply_bytes),
     "glb": ("mesh.glb", glb_bytes),
 }
 """What `DepthResult.save` writes on request: name -> (file, its bytes)."""
+IN_METRES = ("exr", "ply", "glb")
+"""Those that say nothing without a unit."""
 
 
 def unit_of(result: DepthResult) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +14,17 @@ import torch
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array
 
+Pixels = npt.NDArray[np.uint8]
+
 ROWS_AT_ONCE = 512
 WIDEST_PX = 2000
+LEAST_CONFIDENCE = 0.5  # the chosen plane or a direct neighbour is more likely right than not
+UNSURE_WORDS = f"confidence below {LEAST_CONFIDENCE}"
+HATCH_LINES, HATCH_DARK, FAINT = 90, 0.55, 0.35
+NOTHING = (196, 198, 202)
+NARROW = 1.6  # a range whose ends are in this ratio has ticks in equal steps
+ROUND_STEPS = (1, 2, 5, 3, 4, 1.5, 6, 8, 2.5, 7, 3.5, 1.2, 9, 4.5, 1.8)  # the roundest first
+UNITS = ((1.0, "m"), (1e2, "cm"), (1e3, "mm"), (1e6, "µm"))
 
 
 def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
@@ -25,41 +36,130 @@ def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
     return encoded
 
 
-def depth_picture(depth: Array, title: str | None = None, *, unit: str | None = "m") -> bytes:
+def depth_picture(
+    depth: Array, title: str | None = None, *, unit: str | None = "m", confidence: Array | None = None
+) -> bytes:
     """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth.
 
-    The scale is in metres, or says near and far alone where depth has no unit.
+    The scale has round lengths, or says near and far alone where depth has no unit. Where the confidence is below
+    one half, colours are faint and hatched, and a line below says what that means.
     """
+    from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
     stride = math.ceil(depth.shape[1] / WIDEST_PX)  # more pixels than the figure has only take memory
-    inverse = 1 / depth[::stride, ::stride]
-    near, far = np.quantile(inverse[np.isfinite(inverse)], [0.995, 0.005])
-    if near <= far:
-        near = far + 1e-6
+    part = (slice(None, None, stride), slice(None, None, stride))
+    near, far = inverse_depth_range(depth)
+    colours = colormaps["turbo_r"]
+    pixels = depth_pixels(depth[part], near, far, colours)
+    unsure = np.zeros(depth.shape, bool) if confidence is None else is_unsure(depth, confidence)
+    pixels = hatched(pixels, unsure[part])
     height, width = depth.shape
-    inches = 6.0
-    figure = Figure(figsize=(inches * 1.18, inches * height / width + 0.1), dpi=max(100.0, min(300.0, width / inches)))
+    inches, footer = 6.0, 0.3 if unsure.any() else 0.0
+    tall = inches * height / width + 0.1 + footer
+    figure = Figure(figsize=(inches * 1.18, tall), dpi=max(100.0, min(300.0, width / inches)))
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.01, 0.02, 0.82, 0.96 if title is None else 0.9))
-    image = axes.imshow(inverse, cmap="turbo", vmin=far, vmax=near, interpolation="nearest")
+    below = footer / tall
+    axes = figure.add_axes((0.01, 0.02 + below, 0.82, (0.96 if title is None else 0.9) - below))
+    axes.imshow(pixels, interpolation="nearest")
     axes.set_axis_off()
     if title:
         axes.set_title(title)
-    ticks = np.linspace(near, far, 6)
-    bar = figure.colorbar(image, cax=figure.add_axes((0.85, 0.06, 0.03, 0.86)), ticks=ticks)
-    words = ["near", "", "", "", "", "far"] if unit is None else [metres(1 / u if u > 0 else np.inf) for u in ticks]
-    bar.ax.set_yticklabels(words)
+    if footer:
+        figure.text(0.01, 0.25 * below, f"hatched: unsure ({UNSURE_WORDS}), {unsure.mean():.0%}", va="bottom", size=8)
+    place = figure.add_axes((0.85, 0.04 + below, 0.03, 0.9 - below))
+    bar = figure.colorbar(ScalarMappable(Normalize(0, 1), colours), cax=place)
+    ticks = [(0.0, "near"), (1.0, "far")] if unit is None else spaced(depth_ticks(near, far), least=0.06)
+    bar.set_ticks([share for share, _ in ticks], labels=[label for _, label in ticks])
+    bar.ax.invert_yaxis()  # near at the top
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()
 
 
+def is_unsure(depth: Array, confidence: Array) -> npt.NDArray[np.bool_]:
+    """Where there is a depth that is not to be relied on."""
+    return np.asarray(~(confidence >= LEAST_CONFIDENCE) & ~np.isnan(depth))
+
+
+def hatched(pixels: Pixels, unsure: npt.NDArray[np.bool_]) -> Pixels:
+    """Pixels H W 3, faint and under slanted lines where `unsure`."""
+    if not unsure.any():
+        return pixels
+    period = max(6, pixels.shape[1] // HATCH_LINES)
+    row, column = np.ogrid[: pixels.shape[0], : pixels.shape[1]]
+    line = (row + column) % period < max(1, period // 6)
+    faint = np.where(line[..., None], pixels * HATCH_DARK, FAINT * pixels + (1 - FAINT) * 255)
+    return np.where(unsure[..., None], faint, pixels).round().astype(np.uint8)
+
+
+def depth_pixels(depth: Array, near: float, far: float, colours: Any) -> Pixels:
+    """Depth in colours, in equal steps of inverse depth from `near` to `far`; gray where there is none."""
+    with np.errstate(divide="ignore"):
+        return coloured((near - 1 / depth.astype(np.float64)) / (near - far), colours)
+
+
+def coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
+    """0..1 as colours; gray where there is no number."""
+    pixels = (colours(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1))[..., :3] * 255).round().astype(np.uint8)
+    pixels[np.isnan(shares)] = NOTHING
+    return np.asarray(pixels)
+
+
+def inverse_depth_range(depth: Array) -> tuple[float, float]:
+    """The nearest and the farthest inverse depth that colours span, without the outermost 0.5 % at either end."""
+    inverse = 1 / depth[~np.isnan(depth) & (depth > 0)].astype(np.float64)
+    if inverse.size == 0:
+        return 1.0, 0.0
+    near, far = np.quantile(inverse, [0.995, 0.005]).tolist()
+    return (near, far) if near > far else (far + max(1e-6, 1e-3 * far), far)
+
+
+def depth_ticks(near: float, far: float) -> list[tuple[float, str]]:
+    """Round depths within a range of inverse depths, the roundest first: (share of the bar from near to far, label).
+
+    All labels have one unit: metres, centimetres, millimetres or micrometres, as the range asks.
+    """
+    first, last = 1 / near, 1 / far if far > 0 else math.inf
+    if last < NARROW * first:  # a step that is round, from end to end
+        power = 10.0 ** math.floor(math.log10((last - first) / 4))
+        step = next(step * power for step in (1, 2, 5, 10) if 4.001 * step * power >= last - first)
+        depths = [k * step for k in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)]
+    else:
+        powers = range(math.floor(math.log10(first)), math.ceil(math.log10(min(last, 1000 * first))) + 1)
+        depths = [math.inf, *(step * 10.0**power for step in ROUND_STEPS for power in powers)]
+    inside = [value for value in depths if first * (1 - 1e-9) <= value <= last * (1 + 1e-9)]
+    labels = lengths(inside, typical=min(last, 4 * first))
+    return [
+        (min(1.0, max(0.0, (near - 1 / value) / (near - far))), label)
+        for value, label in zip(inside, labels, strict=True)
+    ]
+
+
+def spaced(ticks: list[tuple[float, str]], least: float) -> list[tuple[float, str]]:
+    """Those that stand `least` of the bar apart, the first of them first."""
+    kept: list[tuple[float, str]] = []
+    for tick in ticks:
+        if all(abs(tick[0] - other[0]) >= least for other in kept):
+            kept.append(tick)
+    return kept
+
+
+def lengths(values: Sequence[float], typical: float) -> list[str]:
+    """Lengths for people, in the unit that suits a typical one."""
+    factor, unit = next((f, u) for f, u in UNITS if typical * f >= 1 or u == UNITS[-1][1])
+    return ["infinity" if not math.isfinite(value) else f"{value * factor:.6g} {unit}" for value in values]
+
+
 def metres(value: float) -> str:
-    """A length for people: 5.12 mm, 1.23 m, infinity."""
+    """A length for people: 30 µm, 5.12 mm, 1.23 m, infinity."""
     if not np.isfinite(value):
         return "infinity"
+    if abs(value) < 1e-4:
+        return f"{value * 1e6:.3g} µm"
     if value < 0.01:
         return f"{value * 1e3:.2f} mm"
     return f"{value:.3g} m"

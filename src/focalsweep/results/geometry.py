@@ -20,12 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from focalsweep.errors import InputError
-from focalsweep.results.figures import srgb_8_bit
+from focalsweep.results.figures import LEAST_CONFIDENCE, srgb_8_bit
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
-LEAST_CONFIDENCE = 0.5  # the chosen plane or a direct neighbour is more likely right than not
 LARGEST_RELATIVE_STD = 0.5  # beyond it a point has a direction, but no place
 FARTHEST_OVER_NEAREST = 100.0  # beyond it a viewer shows a speck at the end of long rays
 STEP_STDS = 3.0  # a step between neighbours is more than noise

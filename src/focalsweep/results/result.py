@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from focalsweep.progress import Progress
-from focalsweep.types import Camera, DepthGrid, Lens
+from focalsweep.types import Camera, DepthGrid, Lens, PhotoTags
 
 Array = npt.NDArray[np.float32]
 
@@ -32,6 +32,7 @@ class DepthResult:
             view; None is the focal length, right for a lens focused far.
         principal_point: column and row where the optical axis meets the picture, in pixels from its upper left corner
             (a pixel's middle is at 0.5); None is the middle.
+        photo: bits, colour profile and EXIF of the reference photo, which the sharp picture is written with.
     """
 
     depth: Array
@@ -43,6 +44,7 @@ class DepthResult:
     record: dict[str, Any] = field(default_factory=dict)
     projection_distance: float | None = None
     principal_point: tuple[float, float] | None = None
+    photo: PhotoTags | None = None
 
     @property
     def unit(self) -> Literal["m"] | None:
@@ -54,7 +56,8 @@ class DepthResult:
 
         Args:
             folder: made if it is not there.
-            exports: also "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb" (mesh.glb, textured surface).
+            exports: also "jpg", "tif" (the sharp picture), "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb"
+                (mesh.glb, textured surface).
             progress: told how far it is.
         """
         from focalsweep.results.writing import write_result

@@ -17,16 +17,19 @@ from typing import IO, Any
 import numpy as np
 
 from focalsweep.progress import Progress
-from focalsweep.results.exports import EXPORTS
-from focalsweep.results.figures import depth_picture, srgb_8_bit
+from focalsweep.results.exports import EXPORTS, IN_METRES
+from focalsweep.results.figures import depth_picture
 from focalsweep.results.geometry import NothingKnownError, projection_px
+from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 Writer = Callable[[IO[bytes]], Any]
 
-METRES_A_STEP = 0.001  # of depth_mm.png
+COARSEST_STEP = 0.001  # metres, of depth_mm.png
+FINEST_STEP = 1e-9
+LEAST_STEPS = 100  # from the nearest to the farthest depth: below them the step is finer
 
 
 def write_result(
@@ -46,10 +49,13 @@ def write_result(
     if isinstance(result.camera, Camera):
         camera = _camera_settings(result.camera)
         arrays |= camera
-        record = {"depth_mm_png": {"metres_per_step": METRES_A_STEP, "no_depth": 0}, "camera": camera, **record}
-        writers[folder / "depth_mm.png"] = lambda file: _write_depth_png(result.depth, file)
-    writers[folder / "depth.png"] = lambda file: file.write(depth_picture(result.depth, unit=result.unit))
-    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result.all_in_focus, file)
+        step = depth_step(result.depth)
+        record = {"depth_mm_png": {"metres_per_step": step, "no_depth": 0}, "camera": camera, **record}
+        writers[folder / "depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
+    writers[folder / "depth.png"] = lambda file: file.write(
+        depth_picture(result.depth, unit=result.unit, confidence=result.confidence)
+    )
+    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result, file)
     writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
     record |= {"exports": list(exported)} if exported else {}
     return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))}, progress)
@@ -83,8 +89,9 @@ def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
     if unknown:
         raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
     files: dict[str, bytes] = {}
-    for file, make in (EXPORTS[name] for name in names):
-        if result.unit is None:
+    for name in names:
+        file, make = EXPORTS[name]
+        if result.unit is None and name in IN_METRES:
             warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
             continue
         try:
@@ -147,26 +154,32 @@ def _write_bytes(data: bytes, file: IO[bytes]) -> None:
     file.write(data)
 
 
-def _write_depth_png(depth: Array, file: IO[bytes]) -> None:
-    """Millimetres in 16 bit; 0 where the depth does not fit (beyond 65.5 m). The scale stands in the file's text."""
+def depth_step(depth: Array) -> float:
+    """Metres a step of depth_mm.png: a millimetre, or finer by tens where the scene spans few millimetres."""
+    known = depth[np.isfinite(depth) & (depth > 0)]
+    if not known.size:
+        return COARSEST_STEP
+    near, far = np.quantile(known, [0.005, 0.995]).tolist()
+    step, farthest = COARSEST_STEP, float(known.max())
+    while far - near < LEAST_STEPS * step and farthest < 6553.5 * step and step > FINEST_STEP and far > near:
+        step = round(step / 10, 12)
+    return step
+
+
+def _write_depth_png(depth: Array, step: float, file: IO[bytes]) -> None:
+    """Steps in 16 bit; 0 where the depth does not fit (beyond 65535 of them). The scale stands in the file's text."""
     from PIL import Image, PngImagePlugin
 
-    counted = depth / METRES_A_STEP
+    counted = depth / step
     np.rint(counted, out=counted)
     counted[~((counted >= 1) & (counted <= 65535))] = 0
     steps = counted.astype(np.uint16)
     text = PngImagePlugin.PngInfo()
-    text.add_text("depth_scale", f"{METRES_A_STEP} metres per step; 0 is no depth")
+    text.add_text("depth_scale", f"{step:.12g} metres per step; 0 is no depth")
     buffer = io.BytesIO()
     Image.fromarray(steps).save(buffer, "png", pnginfo=text)
     file.write(buffer.getvalue())
 
 
-def _write_picture(linear: Array, file: IO[bytes]) -> None:
-    """Linear light H W C as 8-bit sRGB."""
-    from PIL import Image
-
-    encoded = srgb_8_bit(linear)
-    buffer = io.BytesIO()
-    Image.fromarray(encoded[..., 0] if encoded.shape[-1] == 1 else encoded).save(buffer, "png")
-    file.write(buffer.getvalue())
+def _write_picture(result: DepthResult, file: IO[bytes]) -> None:
+    file.write(png_bytes(result.all_in_focus, result.photo, describe(result)))

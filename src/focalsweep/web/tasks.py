@@ -18,7 +18,8 @@ from focalsweep.photos.reading import find_settings, open_photos
 from focalsweep.photos.settings import StackSettings
 from focalsweep.photos.stack_file import read_stack_file
 from focalsweep.progress import Progress
-from focalsweep.results.contact_sheet import Pixels, display_pixels
+from focalsweep.results.contact_sheet import display_pixels
+from focalsweep.results.figures import Pixels
 from focalsweep.results.result import DepthResult
 from focalsweep.to_files import Job, estimate_to_files
 from focalsweep.types import Camera, FocalStack

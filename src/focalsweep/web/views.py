@@ -12,16 +12,8 @@ import torch
 
 from focalsweep.errors import say
 from focalsweep.methods.sweep import cost_curve
-from focalsweep.results.contact_sheet import (
-    CONFIDENCE_TICKS,
-    Pixels,
-    coloured,
-    depth_pixels,
-    depth_ticks,
-    display_pixels,
-    inverse_depth_range,
-)
-from focalsweep.results.figures import metres
+from focalsweep.results.contact_sheet import CONFIDENCE_TICKS, display_pixels
+from focalsweep.results.figures import Pixels, coloured, depth_pixels, depth_ticks, inverse_depth_range, metres
 from focalsweep.results.geometry import measure_distance
 from focalsweep.results.refocus import refocus
 from focalsweep.types import FocalStack

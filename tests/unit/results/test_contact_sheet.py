@@ -12,7 +12,8 @@ from PIL import Image
 
 from focalsweep import Camera, FocalStack, RelativeLens
 from focalsweep.results import contact_sheet as module
-from focalsweep.results.contact_sheet import MARGIN, Sheet, contact_sheet, depth_ticks, inverse_depth_range
+from focalsweep.results.contact_sheet import MARGIN, Sheet, contact_sheet
+from focalsweep.results.figures import NOTHING, depth_ticks, inverse_depth_range
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.results.scenes import scene, tilted
 
@@ -126,7 +127,7 @@ def test_pixels_without_depth_are_gray(written: list[tuple[str, Sheet]]) -> None
     data = contact_sheet(frames(3), unknown)
     left, top, right, bottom = written[0][1].picture_boxes[4]
     with Image.open(io.BytesIO(data)) as picture:
-        assert picture.getpixel((round((left + right) / 2), round((top + bottom) / 2))) == module.NOTHING
+        assert picture.getpixel((round((left + right) / 2), round((top + bottom) / 2))) == NOTHING
 
 
 def test_near_is_warm_and_far_is_cold(written: list[tuple[str, Sheet]]) -> None:
@@ -145,9 +146,33 @@ def test_ticks_stand_where_their_depth_is() -> None:
     assert ticks["1 m"] == pytest.approx(2 / 3)
     assert ticks["0.5 m"] == pytest.approx(0)
     assert ticks["2 m"] == pytest.approx(1)
-    assert [label for _, label in depth_ticks(1 / 0.512, 1 / 0.518)] == ["0.512 m", "0.518 m"]
     assert depth_ticks(2.0, 0.0)[0] == (1.0, "infinity")
-    assert "3.00 mm" in [label for _, label in depth_ticks(400.0, 200.0)]
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "labels"),
+    [
+        (0.512, 0.518, ["51.2 cm", "51.4 cm", "51.6 cm", "51.8 cm"]),
+        (0.1000, 0.1002, ["10 cm", "10.005 cm", "10.01 cm", "10.015 cm", "10.02 cm"]),
+        (100e-6, 140e-6, ["100 µm", "110 µm", "120 µm", "130 µm", "140 µm"]),
+        (2.5e-3, 5e-3, ["3 mm", "4 mm", "5 mm"]),
+        (0.37, 0.71, ["40 cm", "50 cm", "60 cm", "70 cm"]),
+        (1.2, 5.0, ["2 m", "3 m", "5 m"]),
+    ],
+)
+def test_ticks_are_round_in_the_unit_of_the_scene(near: float, far: float, labels: list[str]) -> None:
+    found = [label for _, label in depth_ticks(1 / near, 1 / far)]
+    assert set(labels) <= set(found)
+    assert len({label.split()[1] for label in found}) == 1
+    shares = [share for share, _ in sorted(depth_ticks(1 / near, 1 / far))]
+    assert shares[0] < 0.4 and shares[-1] > 0.6
+
+
+def test_unsure_pixels_are_hatched_and_the_caption_says_so(written: list[tuple[str, Sheet]]) -> None:
+    contact_sheet(frames(3), result())
+    assert "Depth" in [words for words, _ in written]
+    contact_sheet(frames(3), result(confidence=np.full((30, 50), 0.2, np.float32)))
+    assert "Depth, hatched where unsure" in [words for words, _ in written]
 
 
 @pytest.mark.parametrize("value", [1.3, math.inf, math.nan])

@@ -1,5 +1,6 @@
 """Every file of a result, reopened by a reader that is not ours; and nothing left behind by a write that fails."""
 
+import io
 import json
 import math
 from pathlib import Path
@@ -127,8 +128,39 @@ def test_depth_of_one_value_and_of_infinity_alone() -> None:
 
 
 def test_labels_in_metres() -> None:
-    labels = [figures.metres(value) for value in (math.inf, 0.00512, 1.234, 12.0)]
-    assert labels == ["infinity", "5.12 mm", "1.23 m", "12 m"]
+    labels = [figures.metres(value) for value in (math.inf, 3.04e-5, 0.00512, 1.234, 12.0)]
+    assert labels == ["infinity", "30.4 µm", "5.12 mm", "1.23 m", "12 m"]
+
+
+def test_unsure_depth_is_faint_and_hatched() -> None:
+    pixels = np.full((40, 60, 3), (200, 40, 40), np.uint8)
+    unsure = np.zeros((40, 60), bool)
+    unsure[:, 30:] = True
+    shown = figures.hatched(pixels, unsure)
+    assert (shown[:, :30] == pixels[:, :30]).all()
+    faint, dark = (shown[:, 30:].sum(-1) > 400), (shown[:, 30:].sum(-1) < 200)
+    assert (faint | dark).all() and 0.5 < faint.mean() < 0.95
+    depth = np.full((40, 60), 0.7, np.float32)
+    depth[:20] = 0.5
+    sure = np.ones_like(depth)
+    plain, half = (depth_picture(depth, confidence=sure - unsure * by) for by in (0, 0.8))
+    heights = [Image.open(io.BytesIO(data)).height for data in (plain, half)]
+    assert heights[0] < heights[1]  # the legend
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "step"),
+    [(0.3, 1.0, 1e-3), (0.300, 0.350, 1e-4), (0.0520, 0.0522, 1e-6), (0.5, 0.5, 1e-3), (0.4, 0.40001, 1e-5)],
+)
+def test_the_step_of_the_depth_png_fits_the_range(tmp_path: Path, near: float, far: float, step: float) -> None:
+    """At least 100 steps where 16 bit allow it, and never coarser than a millimetre."""
+    depth = np.linspace(near, far, 35, dtype=np.float32).reshape(5, 7)
+    result(depth=depth).save(tmp_path)
+    assert json.loads((tmp_path / "run.json").read_text())["depth_mm_png"]["metres_per_step"] == step
+    with Image.open(tmp_path / "depth_mm.png") as picture:
+        assert float(picture.text["depth_scale"].split()[0]) == step
+        stored = np.asarray(picture)
+    np.testing.assert_allclose(stored * step, depth, rtol=0, atol=0.51 * step)
 
 
 # Nothing half-written
