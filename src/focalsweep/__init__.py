@@ -1,5 +1,7 @@
 """Metric depth from a focal stack, for any camera."""
 
+import focalsweep.threads  # noqa: F401  # isort: skip  # before anything loads torch
+
 from focalsweep.errors import InputError
 from focalsweep.estimate import estimate_depth
 from focalsweep.methods.method import Options

@@ -25,11 +25,13 @@ from focalsweep.model.weights import shipped_weights
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
 from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
 from focalsweep.photos.fusing import fuse_frames
-from focalsweep.photos.reading import Photos, open_photos
+from focalsweep.photos.photo_stack import Photos
+from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.selection import frames_for_depth, spread_between, with_frames
 from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.sweep.working_size import working_scale
@@ -41,6 +43,7 @@ Source = str | Path | Sequence[str | Path] | Photos | FocalStack
 LEAST_REDUCTION = 0.9  # a picture is not resampled for less
 PREVIEW_PX = 360  # the longer side of the pictures that lens and range are read from
 WIDEST_BLUR = 4.0  # of the picture's longer side
+COPY_BYTES, COPY_SHARE = 300 * 2**20, 16  # small copies of photos may take so much, or so little of a bound on memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ def estimate(
     else:
         opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
         (progress or silent)("aligning", 0.0)
-        frames = opened.register(progress)
+        frames = opened.register(progress, COPY_BYTES if memory is None else min(COPY_BYTES, memory // COPY_SHARE))
     return _estimate_frames(frames, choice, planes, refine, memory, torch.device(device or "cpu"), progress or silent)
 
 
@@ -133,21 +136,23 @@ def _estimate_frames(
     planes, source = planes or choice.grid(), "the caller"
     _check_blur(settings, planes, frames.size)
     _check_focus(settings, planes)
+    chosen = frames_for_depth(settings)
     with torch.no_grad():
-        preview, channels = _preview(frames, settings, device, progress)
-        settings, preview, measured = _calibrate(settings, preview, refine, progress)
+        preview, channels = _preview(frames, settings, chosen, device, progress)
+        settings, preview, measured = _calibrate(settings, chosen, preview, refine, progress)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
-        scale = working_scale(settings, planes, frames.size)
+        swept = with_frames(settings, chosen)
+        scale = working_scale(swept, planes, frames.size)
         scale = 1.0 if scale > LEAST_REDUCTION else scale
         workspace = memory
         bound, warnings = None, settings.record.warnings
         if memory is not None and device.type == "cpu":
-            bound, warnings = _bound(memory, settings, frames.size, channels)
+            bound, warnings = _bound(memory, swept, frames.size, channels)
             scale = min(scale, math.sqrt(bound.working_pixels / math.prod(frames.size)))
         progress("reading", 0.0)
-        stack = read_stack(frames, scale, settings, progress)
+        stack = read_stack(frames, scale, swept, progress, chosen)
         if bound:
             release_freed_memory()
             workspace = bound.workspace(math.prod(stack.size))
@@ -163,7 +168,8 @@ def _estimate_frames(
             bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
             result = _at_full_size(result, sharp, full, settings, bring)
         else:
-            result = replace(result, all_in_focus=sharp.numpy())
+            whole = sharp if len(chosen) == settings.frame_count else _fused(frames, settings, result, silent)
+            result = replace(result, all_in_focus=whole.numpy())
     seconds = {
         "before_depth": estimated_from - start,
         "depth": estimated - estimated_from,
@@ -223,16 +229,19 @@ def _estimate_batch(
     return Estimate(replace(result, all_in_focus=torch.stack(sharp).float().cpu().numpy()), stack)
 
 
-def _preview(frames: Frames, settings: FocalStack, device: torch.device, progress: Progress) -> tuple[FocalStack, int]:
-    """A small copy of the stack in one channel, and how many channels the frames have."""
+def _preview(
+    frames: Frames, settings: FocalStack, chosen: Sequence[int], device: torch.device, progress: Progress
+) -> tuple[FocalStack, int]:
+    """A small copy of the chosen frames in one channel, and how many channels they have."""
     progress("looking", 0.0)
     scale = min(1.0, PREVIEW_PX / max(frames.size))
-    stack = read_stack(frames, scale, settings, part_of(renamed(progress, "looking"), 0.0, 0.8))
+    told = part_of(renamed(progress, "looking"), 0.0, 0.8)
+    stack = read_stack(frames, scale, with_frames(settings, chosen), told, chosen)
     return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
 def _calibrate(
-    settings: FocalStack, preview: FocalStack, refine: bool, progress: Progress
+    settings: FocalStack, chosen: Sequence[int], preview: FocalStack, refine: bool, progress: Progress
 ) -> tuple[FocalStack, FocalStack, dict[str, Any]]:
     """What the frames say of lens and focus, where nobody else does: settings, preview with them, for the record."""
     if settings.unit is None:
@@ -244,11 +253,13 @@ def _calibrate(
     if not refine or all(near == far for near, far in ranges):
         return settings, preview, {}
     before = settings.focus_distances.tolist()
-    after = refine_focus(preview, [(1 / far, 1 / near) for near, far in ranges], progress=progress)
+    intervals = [(1 / far, 1 / near) for near, far in (ranges[i] for i in chosen)]
+    refined = refine_focus(preview, intervals, progress=progress)
+    after = spread_between(settings, chosen, refined)
     focus = torch.tensor(after, dtype=torch.float64)
     names = [frame["file"] for frame in settings.record.frames]
     moved = [{"file": name, "from": a, "to": b} for name, a, b in zip(names, before, after, strict=True)]
-    changed = replace(preview, focus_distances=focus[None])
+    changed = replace(preview, focus_distances=focus[None, list(chosen)])
     return replace(settings, focus_distances=focus), changed, {"refined": moved}
 
 

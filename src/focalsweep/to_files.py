@@ -61,7 +61,7 @@ class Written:
 def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress = silent) -> Written:
     """Work on a stack, write its results, and say what came out."""
     from focalsweep.estimate import estimate
-    from focalsweep.photos.reading import Photos
+    from focalsweep.photos.photo_stack import Photos
     from focalsweep.results.contact_sheet import contact_sheet
     from focalsweep.results.writing import write_files
 

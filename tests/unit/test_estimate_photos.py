@@ -13,7 +13,8 @@ from PIL import Image
 
 from focalsweep import Camera, DepthGrid, DepthResult, FocalStack, RelativeLens, estimate_depth
 from focalsweep.estimate import Source, estimate
-from focalsweep.photos.reading import Photos, _focus_ranges, open_photos
+from focalsweep.photos.photo_stack import Photos, _focus_ranges
+from focalsweep.photos.reading import open_photos
 from focalsweep.photos.values import Value, between, exact
 from focalsweep.sweep import working_size
 from tests.demo import FOLDER, demo_stack

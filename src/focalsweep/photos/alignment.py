@@ -22,6 +22,7 @@ from focalsweep.photos.registration import (
     build_pyramid,
     local_scale,
     normal_coordinates,
+    reduced_for_registration,
     register,
     registration_scale,
 )
@@ -87,6 +88,29 @@ class Alignment:
             np.divide(warped, np.float32(self.gains[place]), out=warped)
         return np.asarray(warped, np.float32).reshape(size[1], size[0], -1)
 
+    def apply_small(self, index: int, frame: Array, scale: float) -> Array:
+        """A picture of that frame made small by exactly `scale`, registered and cut to the area.
+
+        It is resampled whether it moved or not: the area's corner lies between the pixels of a small picture.
+        """
+        import cv2
+
+        place = self.kept.index(index)
+        rows, columns = self.area
+        least = max(1, int((columns.stop - columns.start) * scale)), max(1, int((rows.stop - rows.start) * scale))
+        middle = 0.5 / scale - 0.5  # of a small picture's first pixel, in pixels of the photo
+        to_photo = np.array([[1 / scale, 0, middle], [0, 1 / scale, middle], [0, 0, 1]])
+        to_photo[:2, 2] += [columns.start, rows.start]
+        to_small = np.array([[scale, 0, 0.5 * scale - 0.5], [0, scale, 0.5 * scale - 0.5], [0, 0, 1]])
+        warped = cv2.warpPerspective(
+            frame, to_small @ self.transforms[place] @ to_photo, least,
+            flags=cv2.INTER_LANCZOS4 | cv2.WARP_INVERSE_MAP, borderMode=cv2.BORDER_REFLECT_101,
+        )  # fmt: skip
+        np.maximum(warped, 0, out=warped)
+        if self.gains[place] != 1:
+            np.divide(warped, np.float32(self.gains[place]), out=warped)
+        return np.asarray(warped, np.float32).reshape(least[1], least[0], -1)
+
 
 def align(
     frames: Sequence[Array],  # F of H W C
@@ -106,6 +130,7 @@ def measure_alignment(
     mode: str = "auto",
     names: Sequence[str] | None = None,
     reference: int | None = None,
+    size: tuple[int, int] | None = None,
 ) -> Alignment:
     """How the frames lie on each other; no frame is changed.
 
@@ -117,6 +142,7 @@ def measure_alignment(
         mode: "auto", or "none": the frames are registered already, nothing is measured.
         names: what the notes call the frames; by default "frame 0" and so on.
         reference: the frame to lay the others onto; by default the middle one of those kept.
+        size: H W of the photos, where the frames are smaller than they are (`reduced_for_registration`).
     """
     if mode not in MODES:
         raise InputError("{mode} must be {rule}, but is {value!r}", field="mode", rule=" or ".join(MODES), value=mode)
@@ -128,8 +154,8 @@ def measure_alignment(
     if reference is not None and not 0 <= reference < len(frames):
         raise ValueError(f"reference must be a frame from 0 to {len(frames) - 1}, but is {reference}")
     if mode == "none":
-        return _unmoved(frames, reference)
-    size, links, exposures = _measure(frames, names)
+        return _unmoved(len(frames), size or frames[0].shape[:2], reference)
+    size, links, exposures = _measure(frames, names, size)
     kept, notes = _choose(links, names)
     reference, note = _choose_reference(kept, reference, names)
     notes += note
@@ -169,7 +195,9 @@ class _Link:
     residual_px: float
 
 
-def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, int], list[_Link], list[Array]]:
+def _measure(
+    frames: Sequence[Array], names: Sequence[str], size: tuple[int, int] | None
+) -> tuple[tuple[int, int], list[_Link], list[Array]]:
     """Each frame attached to the end of a chain that it registers with, or the start of a new one."""
     links: list[_Link] = []
     exposures: list[Array] = []
@@ -179,7 +207,9 @@ def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, 
         frame = frames[index]
         shape = shape or frame.shape
         _check(frame, shape, names[index], names[0])
-        pyramid = build_pyramid(frame)
+        size = size or (shape[0], shape[1])
+        frame = reduced_for_registration(frame, size)
+        pyramid = build_pyramid(frame, size)
         exposures.append(exposure(frame))
         del frame
         lengths = [sum(link.chain == chain for link in links) for chain in range(len(tails))]
@@ -194,7 +224,8 @@ def _measure(frames: Sequence[Array], names: Sequence[str]) -> tuple[tuple[int, 
         else:
             links.append(_Link(len(tails), np.eye(3), 0.0))
             tails.append((index, pyramid))
-    return (shape[0], shape[1]), links, exposures
+    assert size is not None  # there are frames
+    return size, links, exposures
 
 
 def _check(frame: Array, shape: tuple[int, ...], name: str, first: str) -> None:
@@ -257,9 +288,8 @@ def _notes_on(
     return notes
 
 
-def _unmoved(frames: Sequence[Array], reference: int | None) -> Alignment:
-    count = len(frames)
-    height, width = frames[0].shape[:2]
+def _unmoved(count: int, size: tuple[int, ...], reference: int | None) -> Alignment:
+    height, width = size
     return Alignment(
         kept=tuple(range(count)),
         reference=count // 2 if reference is None else reference,

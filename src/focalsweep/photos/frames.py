@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,6 +14,13 @@ from focalsweep.progress import Progress
 from focalsweep.types import FocalStack
 
 Array = NDArray[np.float32]
+
+
+class Small(NamedTuple):
+    """A picture H W C, made small by exactly `scale`."""
+
+    pixels: Array
+    scale: float
 
 
 class Frames(Protocol):
@@ -29,6 +36,9 @@ class Frames(Protocol):
 
     def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
         """H W C in linear light, one at a time; each call begins anew."""
+
+    def small(self, scale: float, chosen: Sequence[int], progress: Progress | None = None) -> Iterator[Small]:
+        """The chosen frames, each made small, but not below `scale`; for what does not need them at full size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +68,46 @@ class FramesInMemory:
             if progress:
                 progress("reading", (number + 1) / count)
 
+    def small(self, scale: float, chosen: Sequence[int], progress: Progress | None = None) -> Iterator[Small]:
+        for number, index in enumerate(chosen):
+            image = self.stack.images[index].detach()
+            yield Small(np.ascontiguousarray(image.movedim(0, -1).float().cpu().numpy()), 1.0)
+            if progress:
+                progress("reading", (number + 1) / len(chosen))
+
 
 def read_stack(
-    frames: Frames, scale: float = 1.0, settings: FocalStack | None = None, progress: Progress | None = None
+    frames: Frames,
+    scale: float = 1.0,
+    settings: FocalStack | None = None,
+    progress: Progress | None = None,
+    chosen: Sequence[int] | None = None,
 ) -> FocalStack:
-    """All frames in memory, resampled by `scale`; `settings` stand in place of their own."""
+    """The frames in memory, all or the chosen ones, resampled by `scale`; `settings`, theirs, in place of their own."""
     settings = settings or frames.settings
-    if isinstance(frames, FramesInMemory) and scale == 1:  # they stay on their device
+    if isinstance(frames, FramesInMemory) and scale == 1 and chosen is None:  # they stay on their device
         return replace(settings, images=frames.stack.images)
     images = torch.empty(0)
-    for number, pixels in enumerate(frames.pictures(progress)):  # each into its place: no frame is held twice
-        image = torch.from_numpy(resized(pixels, scale)).movedim(-1, 0)
+    chosen = range(settings.frame_count) if chosen is None else chosen
+    for number, small in enumerate(frames.small(scale, chosen, progress)):  # each into its place: none is held twice
+        image = torch.from_numpy(resized(small.pixels, scale / small.scale)).movedim(-1, 0)
+        del small  # before the next one is read
         if number == 0:
             images = torch.empty((settings.frame_count, *image.shape))
         images[number] = image
     if scale == 1:
         return replace(settings, images=images)
     return replace(settings.with_resized(images, scale))  # checked anew
+
+
+def reduced(pixels: Array, scale: float) -> Array:
+    """Averaged over areas to exactly `scale` of its size, below 1: quick, for pictures that are resampled again."""
+    import cv2
+
+    if scale == 1:
+        return pixels
+    small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32).reshape(*small.shape[:2], -1)
 
 
 def resized(pixels: Array, scale: float) -> Array:

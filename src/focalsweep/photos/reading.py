@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from focalsweep.errors import InputError, InputTypeError, Sentence, SettingError, SettingName, joined, located
+from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName, joined
 from focalsweep.optics.thin_lens import lens_distance
-from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
+from focalsweep.photos.alignment import MODES
 from focalsweep.photos.frames import read_stack
-from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
-from focalsweep.photos.photo_tags import read_photo_tags
-from focalsweep.photos.pictures import Picture
+from focalsweep.photos.photo_stack import Photos, located_errors
 from focalsweep.photos.settings import (
     ARGUMENTS,
-    CAMERA_FIELDS,
     SETTING_NOUNS,
     StackSettings,
     overrides_from_toml,
@@ -31,170 +25,14 @@ from focalsweep.photos.settings import (
 )
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
-from focalsweep.photos.values import setting_to_json
-from focalsweep.progress import Progress
-from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StackRecord
-from focalsweep.validation import as_setting
+from focalsweep.types import Camera, FocalStack, RelativeLens
 
-Array = NDArray[np.float32]
 PhotoFiles = str | Path | Sequence[str | Path]
 """A folder of photos, one file with all frames, or files."""
 # Relative depth: the nearest focus is at 1 unit, the farthest at 2, whatever they are in metres.
 RELATIVE_FOCUS = (1.0, 2.0)
 LEAST_F_NUMBER, LEAST_PIXEL_PITCH = 0.3, 1e-7
 RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens
-BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
-
-
-@dataclass(frozen=True, eq=False)
-class Photos:
-    """The photos of a stack in order of focus, near to far, with their settings; no pixel is read yet.
-
-    Args:
-        frames: the files.
-        settings: with sources and intervals; the order of its files is that of the frames.
-        focus_distances: metres from the lens; of a `RelativeLens` an order only.
-        camera: of the full-size pictures.
-        magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
-        align: "auto", or "none".
-        notes: what the user should know, a sentence each.
-    """
-
-    frames: list[Frame]
-    settings: StackSettings
-    focus_distances: list[float]
-    camera: Lens
-    magnification: list[float]
-    align: str = "auto"
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def names(self) -> list[str]:
-        return [frame.name for frame in self.frames]
-
-    @property
-    def folder(self) -> Path:
-        return self.frames[0].path.parent
-
-    def register(self, progress: Progress | None = None) -> RegisteredPhotos:
-        """How the frames lie on each other; those that could not be registered are left out with a note."""
-        pictures = LazyPictures(self.frames, progress)
-        alignment = measure_alignment(pictures, mode=self.align, names=self.names)
-        kept = alignment.kept
-        settings = replace(
-            self.settings,
-            files=tuple(self.settings.files[i] for i in kept),
-            focus_distances=tuple(self.settings.focus_distances[i] for i in kept),
-        )
-        magnification = zip(kept, alignment.magnification, strict=True)
-        photos = replace(
-            self,
-            frames=[self.frames[i] for i in kept],
-            settings=settings,
-            focus_distances=[self.focus_distances[i] for i in kept],
-            magnification=[self.magnification[i] * float(by) for i, by in magnification],
-            notes=[*self.notes, *alignment.notes],
-        )
-        return RegisteredPhotos(photos, _renumbered(alignment), pictures.size, pictures.white())
-
-
-@dataclass(frozen=True, eq=False)
-class RegisteredPhotos:
-    """Photos whose place on each other is known; their pixels are read whenever they are asked for.
-
-    Args:
-        photos: those that could be registered.
-        alignment: how they lie on the reference frame.
-        photo_size: H, W of the files.
-        white: the value that becomes 1: the largest of the stack where files of floats pass 1.
-    """
-
-    photos: Photos
-    alignment: Alignment
-    photo_size: tuple[int, int]
-    white: float
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """H, W of the part that all frames share."""
-        rows, columns = self.alignment.area
-        return rows.stop - rows.start, columns.stop - columns.start
-
-    @property
-    def settings(self) -> FocalStack:
-        """The stack that they make, with everything but its pixels."""
-        photos, (rows, columns) = self.photos, self.alignment.area
-        height, width = self.photo_size
-        with _located_errors(photos):
-            return FocalStack(
-                images=torch.zeros(len(photos.frames), 1, 1, 1),
-                focus_distances=torch.tensor(photos.focus_distances, dtype=torch.float64),
-                camera=photos.camera,
-                magnification=torch.tensor(photos.magnification, dtype=torch.float64),
-                principal_point=(width / 2 - columns.start, height / 2 - rows.start),
-                record=self._record(),
-            )
-
-    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
-        """The registered frames, H W C in linear light, one at a time.
-
-        What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
-        """
-        count = len(self.photos.frames)
-
-        def register(index: int, picture: Picture) -> Array:
-            pixels = self.alignment.apply(index, picture.pixels)
-            if self.white != 1:
-                np.divide(pixels, np.float32(self.white), out=pixels)
-            if progress:
-                progress("reading", (index + 1) / count)
-            return np.minimum(pixels, np.float32(1), out=pixels)
-
-        return map(register, range(count), read_frames(self.photos.frames))
-
-    def _record(self) -> StackRecord:
-        photos, alignment = self.photos, self.alignment
-        known = photos.settings
-        settings = {name: setting_to_json(getattr(known, name)) for name in ("focal_length", "f_number", "pixel_pitch")}
-        reference = {"focus_reference": {"value": known.focus_reference, "source": known.reference_source}}
-        frames = tuple(
-            {
-                "file": frame.name,
-                "focus_distance": setting_to_json(value),
-                "motion_px": float(motion),
-                "exposure": float(gain),
-            }
-            for frame, value, motion, gain in zip(
-                photos.frames, known.focus_distances, alignment.motion_px, alignment.gains, strict=True
-            )
-        )
-        return StackRecord(
-            settings=settings | reference,
-            frames=frames,
-            focus_ranges=_focus_ranges(photos),
-            area=alignment.area,
-            warnings=tuple(photos.notes),
-            made_of=str(photos.folder),
-            photo=read_photo_tags(photos.frames[alignment.reference].path),
-        )
-
-
-def _focus_ranges(photos: Photos) -> tuple[tuple[float, float], ...]:
-    """Metres from the lens that each frame's distance may have; equal ends where the metadata is exact.
-
-    Distances from the sensor and from the lens differ by nearly the same length across a narrow range.
-    """
-    if not isinstance(photos.camera, Camera):
-        return ()
-    least = BEYOND_LENS * as_setting("focal_length", photos.camera.focal_length).item()
-    ranges = []
-    for value, distance in zip(photos.settings.focus_distances, photos.focus_distances, strict=True):
-        if value is None or not value.only_range or value.value <= 0:
-            ranges.append((distance, distance))
-            continue
-        offset = distance - value.value if value.value < float("inf") else 0.0
-        ranges.append((min(distance, max(value.low + offset, least)), value.high + offset))
-    return tuple(ranges)
 
 
 def load_stack(photos: PhotoFiles, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
@@ -343,7 +181,7 @@ def _metric(frames: list[Frame], settings: StackSettings, magnification: list[fl
         camera=Camera(0.05, 2.8, 6e-6),
         magnification=[magnification[i] for i in order],
     )
-    with _located_errors(photos):
+    with located_errors(photos):
         camera = Camera(focal_length.value, f_number.value, pixel_pitch.value)
         _check_plausible(f_number.value, pixel_pitch.value)
         if settings.focus_reference == "sensor":
@@ -415,22 +253,3 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         magnification=[magnification[i] for i in order],
         notes=[note],
     )
-
-
-@contextmanager
-def _located_errors(photos: Photos) -> Iterator[None]:
-    """Errors get the folder, and who says so; those about a frame by its number the names of the files."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        hint = f" (frames in order of focus: {', '.join(photos.names)})" if "frame " in str(error) else ""
-        field = error.field if isinstance(error, SettingError) else ""
-        known = getattr(photos.settings, field) if field in CAMERA_FIELDS else None
-        source = f" ({known.source})" if known and known.source != "given" else ""
-        raise located(error, f"{photos.folder}{source}: ", hint) from None
-
-
-def _renumbered(alignment: Alignment) -> Alignment:
-    """The alignment of a stack that has the kept frames only."""
-    reference = alignment.kept.index(alignment.reference)
-    return replace(alignment, kept=tuple(range(len(alignment.kept))), reference=reference)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from focalsweep.optics.light import linear_to_srgb
-from focalsweep.photos.reading import Photos
+from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.settings import stack_toml
 from focalsweep.photos.stack_file import NAME
 from focalsweep.progress import Progress

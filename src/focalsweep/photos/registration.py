@@ -27,6 +27,8 @@ Transform = NDArray[np.float64]
 FINEST_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
 COARSEST_PX = 64
 FINE_BLUR_PX, COARSE_BLUR_PX = 1.5, 8.0  # the band of every level, as standard deviations
+THINNED_PX = 1000  # the signal of a level larger than this is kept on every second pixel: its band needs no more
+SHRUNK_FROM_PX, SHRUNK = 500, 4  # surroundings of larger levels than this are blurred on a picture as much smaller
 EVENNESS = 0.5  # contrast under this share of the picture's own counts less: it may be noise
 JUDGED_PX = 640  # the largest level at which models and failures are judged: finer ones hold noise and defocus
 LEAST_CORRELATION = 0.5  # there; unrelated pictures reach 0.15, neighbours of a stack 0.9
@@ -106,19 +108,35 @@ def zoom_turn_and_shift(transform: Transform) -> tuple[float, float, float]:
     return local_scale(transform), math.degrees(angle), math.hypot(x / w, y / w)
 
 
-def build_pyramid(photo: Array) -> Pyramid:
-    """The pyramid of a photo in linear light, H W C."""
-
-    gray = photo.mean(-1) if photo.shape[-1] > 1 else photo[..., 0]
-    height, width = gray.shape
-    gray = _shrunk(gray, registration_scale((height, width)))
+def build_pyramid(picture: Array, size: tuple[int, int] | None = None) -> Pyramid:
+    """The pyramid of a photo in linear light, H W C; `size` is the photo's own where the picture is a reduced one."""
+    gray = reduced_for_registration(gray_of(picture), size)
     preview = np.sqrt(np.maximum(_shrunk(gray, min(1.0, FEATURE_PX / max(gray.shape))), 0))
-    bright = max(float(np.quantile(preview, 0.995)), 1e-6)
-    levels = [_signal(gray)]
-    while max(gray.shape) >= 2 * COARSEST_PX and min(gray.shape) >= COARSEST_PX:
-        gray = _shrunk(gray, 0.5)
-        levels.append(_signal(gray))
-    return Pyramid(tuple(levels[::-1]), (preview * (255 / bright)).clip(0, 255).astype(np.uint8), (height, width))
+    bright = max(float(np.quantile(preview[::2, ::2], 0.995)), 1e-6)
+    levels = []
+    while not levels or (max(gray.shape) >= 2 * COARSEST_PX and min(gray.shape) >= COARSEST_PX):
+        gray = _shrunk(gray, 0.5) if levels else gray
+        signal = _signal(gray)
+        levels.append(_shrunk(signal, 0.5) if max(gray.shape) > THINNED_PX else signal)
+    shown = (preview * (255 / bright)).clip(0, 255).astype(np.uint8)
+    return Pyramid(tuple(levels[::-1]), shown, size or (picture.shape[0], picture.shape[1]))
+
+
+def gray_of(picture: Array) -> Array:
+    """The mean of the channels, H W."""
+    import cv2
+
+    if picture.shape[-1] == 1:
+        return picture[..., 0]
+    weights = np.full((1, picture.shape[-1]), 1 / picture.shape[-1], np.float32)
+    return np.asarray(cv2.transform(picture, weights), np.float32)
+
+
+def reduced_for_registration(picture: Array, size: tuple[int, int] | None = None) -> Array:
+    """A picture (H W or H W C) of a photo of H W `size`, no larger than registration looks at."""
+    longer = max(size) if size else max(picture.shape[:2])
+    wanted = round(longer * registration_scale((longer, longer)))
+    return _shrunk(picture, wanted / max(picture.shape[:2]))
 
 
 def _shrunk(picture: Array, scale: float) -> Array:
@@ -137,11 +155,23 @@ def _signal(light: Array) -> Array:
     """
     import cv2
 
-    band = cv2.GaussianBlur(light, (0, 0), FINE_BLUR_PX) - cv2.GaussianBlur(light, (0, 0), COARSE_BLUR_PX)
+    band = cv2.GaussianBlur(light, (0, 0), FINE_BLUR_PX) - _widely_blurred(light, COARSE_BLUR_PX)
     energy = band * band
-    around = cv2.GaussianBlur(energy, (0, 0), 1.5 * COARSE_BLUR_PX)
-    signal: Array = band / np.sqrt(around + EVENNESS**2 * energy.mean() + 1e-10)
+    around = _widely_blurred(energy, 1.5 * COARSE_BLUR_PX)
+    signal: Array = band / np.sqrt(around + np.float32(EVENNESS**2 * energy.mean() + 1e-10))
     return signal
+
+
+def _widely_blurred(picture: Array, std_px: float) -> Array:
+    """A Gaussian far wider than a pixel, on a smaller picture."""
+    import cv2
+
+    size = (picture.shape[1], picture.shape[0])
+    if max(size) <= SHRUNK_FROM_PX:
+        return np.asarray(cv2.GaussianBlur(picture, (0, 0), std_px), np.float32)
+    small = cv2.resize(picture, (size[0] // SHRUNK, max(1, size[1] // SHRUNK)), interpolation=cv2.INTER_AREA)
+    small = cv2.GaussianBlur(small, (0, 0), std_px / SHRUNK)
+    return np.asarray(cv2.resize(small, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
 def register(first: Pyramid, second: Pyramid) -> Registration:

@@ -11,7 +11,8 @@ from PIL import Image
 
 from focalsweep import RelativeLens, load_stack
 from focalsweep.photos.frames import read_stack
-from focalsweep.photos.reading import Photos, open_photos
+from focalsweep.photos.photo_stack import Photos
+from focalsweep.photos.reading import open_photos
 from focalsweep.photos.registered import registered_files
 from focalsweep.photos.stack_file import read_stack_file
 from focalsweep.results.writing import write_files
