@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from focalsweep.results.result import DepthResult
     from focalsweep.types import DepthGrid, FocalStack
 
+ALWAYS = ("depth.npz", "depth.png", "all_in_focus.png")  # files that every result has
+
 
 @dataclass(frozen=True)
 class Job:
@@ -63,9 +65,11 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     from focalsweep.estimate import estimate
     from focalsweep.photos.photo_stack import Photos
     from focalsweep.results.contact_sheet import contact_sheet
-    from focalsweep.results.writing import write_files
+    from focalsweep.results.folder import MANIFEST, refuse_strangers
+    from focalsweep.results.writing import write_result
 
     start = time.perf_counter()
+    refuse_strangers(output, [*ALWAYS, MANIFEST])  # before the work; and once more when it is written
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(
         photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device,
@@ -73,12 +77,10 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     )  # fmt: skip
     result, stack = found.result, found.stack
     progress("writing", 0.0)
-    png = contact_sheet(stack, result) if job.sheet else b""
+    sheet = {"sheet.png": contact_sheet(stack, result)} if job.sheet else {}
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        files = result.save(output, job.exports, progress)
-    if png:
-        files += write_files({output / "sheet.png": lambda file: file.write(png)})
+        files = write_result(result, output, job.exports, progress, sheet)
     notes = [*result.record["warnings"], *(note_of(warning.message) for warning in raised)]
     summary = {**result.record["summary"], "warnings": notes, "seconds": round(time.perf_counter() - start, 2)}
     return Written(files, summary, result, stack)

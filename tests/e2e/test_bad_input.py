@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -364,15 +363,15 @@ def test_output_that_may_not_be_written(here: Path, run: Run, monkeypatch: pytes
 @pytest.mark.parametrize("arguments", [[], ["--sheet", "--export", "ply"], ["--align", "only"]])
 def test_disk_that_is_full(arguments: list[str], here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third file does not fit: those before it go, and so do the folders that were made."""
-    calls, make = [], tempfile.mkstemp
+    calls, sync = [], os.fsync
 
-    def fills(**where: Any) -> Any:
-        calls.append(where)
+    def fills(file: int) -> None:
+        calls.append(file)
         if len(calls) > 2:
-            raise OSError(errno.ENOSPC, "No space left on device", str(where["dir"]))
-        return make(**where)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(file)
 
-    monkeypatch.setattr("tempfile.mkstemp", fills)
+    monkeypatch.setattr("os.fsync", fills)
     before = contents(here)
     assert_refused(run("depth", "shots", "-o", "new/out", *arguments), "new/out", "no space left", "disk")
     assert len(calls) == 3

@@ -74,7 +74,7 @@ def test_exports(small_stack: Path, tmp_path: Path, run: Run) -> None:
 def test_registered_frames_are_a_stack(small_stack: Path, tmp_path: Path, run: Run) -> None:
     done = run("depth", small_stack, "-o", tmp_path / "registered", "--align", "only")
     names = [Path(line).name for line in done.out.splitlines()]
-    assert names == ["00_frame_0.tif", "01_frame_3.tif", "02_frame_6.tif", "stack.toml"]
+    assert names == ["00_frame_0.tif", "01_frame_3.tif", "02_frame_6.tif", "stack.toml", "registered.json"]
     picture = cv2.imread(str(tmp_path / "registered" / names[0]), cv2.IMREAD_UNCHANGED)
     before = cv2.imread(str(small_stack / FRAME_NAMES[0]))
     assert picture.dtype == np.uint16

@@ -6,7 +6,6 @@ random generators, for any number of processes: a checkpoint needs no other.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
@@ -46,9 +45,12 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     record["config"] = checkpoint.config.to_dict()
 
     def write(file: IO[bytes]) -> None:
-        torch.save(record, file)
-        file.flush()
-        os.fsync(file.fileno())  # on disk before the rename is
+        try:
+            torch.save(record, file)
+        except RuntimeError as error:  # torch's own, over what the disk said
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
 
     write_files({path: write})
 

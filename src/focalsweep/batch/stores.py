@@ -1,7 +1,8 @@
 """Where stacks come from and results go: a folder here, or a place that fsspec knows (s3://, gs://, memory:// ...).
 
 A result is there when its run.json is: that file comes last, and it goes first when a result is replaced. In a local
-folder a new result even appears in one move, all of its files at once.
+folder a result is replaced as one set (`results.folder`), and a new one appears in one move. Files of an older result
+that the new one does not have go with it; those of others stay.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from focalsweep.results.folder import MANIFEST, listed_in, locked, swap_in
 from focalsweep.results.writing import write_files
 
-MARKER = "run.json"
+MARKER = MANIFEST
 UNFINISHED = ".unfinished"
 
 
@@ -107,10 +109,16 @@ class Store:
             return
         files, root = self._open
         folder = f"{root}/{name}"
+        new = _marker_last(draft)
+        there = {Path(path).name for path in files.find(folder)} if files.exists(folder) else set()
+        record = self.read(f"{name}/{MARKER}") if MARKER in there else None
         files.makedirs(folder, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             files.rm_file(f"{folder}/{MARKER}")
-        for path in _marker_last(draft):
+        # Without their hashes: reading them back from a store would take longer than making them.
+        for old in set(listed_in(record, there) or ()) & there - {path.name for path in new}:
+            files.rm_file(f"{folder}/{old}")
+        for path in new:
             files.put_file(str(path), f"{folder}/{path.name}")
 
     def _move(self, draft: Path, target: Path) -> None:
@@ -118,9 +126,7 @@ class Store:
             with contextlib.suppress(OSError):  # somebody else was quicker: as if it had been there
                 draft.rename(target)
                 return
-        (target / MARKER).unlink(missing_ok=True)
-        for path in _marker_last(draft):
-            path.replace(target / path.name)
+        swap_in(draft, target)
 
     def done(self) -> set[str]:
         """The names that have a result."""
@@ -147,6 +153,15 @@ class Store:
         files, root = self._open
         files.makedirs(root, exist_ok=True)
         files.pipe_file(f"{root}/{name}", content)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Against other batches that write here, where it is local; a sentence where there is one."""
+        if self.path is None:
+            yield
+            return
+        with locked(self.path, wait_seconds=0):
+            yield
 
     def clear(self) -> None:
         """Take away what workers that were killed left unfinished."""

@@ -72,22 +72,23 @@ def batch(
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
     job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative)
-    results.clear()
-    kept = results.done().intersection(names) if resume else set()
-    silent: Any = lambda line: None  # noqa: E731
-    summary = Summary(names, results, kept, silent if quiet else say, silent if quiet else say_note)
-    todo = [name for name in names if name not in kept]
-    if ray and todo:
-        from focalsweep.batch.on_ray import rows_from_ray
+    with results.held():
+        results.clear()
+        kept = results.done().intersection(names) if resume else set()
+        silent: Any = lambda line: None  # noqa: E731
+        summary = Summary(names, results, kept, silent if quiet else say, silent if quiet else say_note)
+        todo = [name for name in names if name not in kept]
+        if ray and todo:
+            from focalsweep.batch.on_ray import rows_from_ray
 
-        rows = rows_from_ray(todo, scans, results, job, address=ray, device=device, cores=cores, words=WORDS)
-    else:
-        rows = _rows(todo, scans, results, job, quiet)
-    with redirect_stdout(sys.stderr):  # Ray tells of lost workers on standard output
-        for row in rows:
-            summary.add(row)
-    summary.write()
-    results.clear()
+            rows = rows_from_ray(todo, scans, results, job, address=ray, device=device, cores=cores, words=WORDS)
+        else:
+            rows = _rows(todo, scans, results, job, quiet)
+        with redirect_stdout(sys.stderr):  # Ray tells of lost workers on standard output
+            for row in rows:
+                summary.add(row)
+        summary.write()
+        results.clear()
     print(results.place("results.csv"))
     if summary.failed:
         raise typer.Exit(1)

@@ -125,10 +125,12 @@ def _align_only(
     """The registered frames as 16-bit TIFF, with a stack.toml that says so."""
     from focalsweep.photos.reading import open_photos
     from focalsweep.photos.registered import registered_files
-    from focalsweep.results.writing import write_files
+    from focalsweep.results.folder import REGISTERED, write_set
+    from focalsweep.results.writing import json_bytes
 
     with stages(quiet) as progress:
-        files = write_files(registered_files(open_photos(_source(photos), **settings), output, progress))
+        writers = registered_files(open_photos(_source(photos), **settings), output, progress)
+        files = write_set(output, writers, lambda listed: json_bytes({"files": listed}), REGISTERED)
     return files, {"files": [str(path) for path in files]}
 
 

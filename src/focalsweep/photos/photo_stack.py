@@ -168,10 +168,8 @@ class RegisteredPhotos:
 
         def registered(number: int, index: int) -> Small:
             pixels = self.copies.pixels[index].astype(np.float32) if copied else reduced(next(read).pixels, at)
-            if at < 1:
-                pixels = self.alignment.apply_small(index, pixels, at)
-            else:
-                pixels = self.alignment.apply(index, pixels)
+            aligned = self.alignment
+            pixels = aligned.apply_small(index, pixels, at) if at < 1 else aligned.apply(index, pixels)
             if progress:
                 progress("reading", (number + 1) / len(chosen))
             return Small(self._limited(pixels), at)

@@ -19,8 +19,8 @@ from focalsweep.progress import Progress
 from focalsweep.types import RelativeLens
 
 
-def registered_files(photos: Photos, folder: Path, progress: Progress) -> dict[Path, Callable[[IO[bytes]], Any]]:
-    """Writers, to be called in order: 16-bit TIFF, sRGB, near to far, and a stack.toml with their magnifications."""
+def registered_files(photos: Photos, folder: Path, progress: Progress) -> dict[str, Callable[[IO[bytes]], Any]]:
+    """Writers for files in `folder`, to be called in order: 16-bit TIFF, sRGB, near to far, and their stack.toml."""
     if folder.resolve() in {frame.path.resolve().parent for frame in photos.frames}:
         raise ValueError(f"{folder} holds the photos themselves: give another folder for the registered frames")
     progress("aligning", 0.0)
@@ -43,4 +43,4 @@ def registered_files(photos: Photos, folder: Path, progress: Progress) -> dict[P
     order = "near-to-far" if isinstance(photos.camera, RelativeLens) else None  # that of the files as they are written
     settings = replace(photos.settings, files=tuple(names), aligned=True, order=order)
     text = stack_toml(settings, photos.magnification).encode()
-    return {**{folder / name: write_next for name in names}, folder / NAME: lambda file: file.write(text)}
+    return {**dict.fromkeys(names, write_next), NAME: lambda file: file.write(text)}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import json
 import math
 import os
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -19,25 +21,31 @@ import numpy as np
 from focalsweep.progress import Progress
 from focalsweep.results.exports import EXPORTS, IN_METRES
 from focalsweep.results.figures import depth_picture
+from focalsweep.results.folder import MANIFEST, remove_file, sync_folder, try_lock, write_set
+from focalsweep.results.folder import Writer as Writer
 from focalsweep.results.geometry import NothingKnownError, projection_px
 from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
-Writer = Callable[[IO[bytes]], Any]
-
+PART = ".part"  # ends the names of files that are being written
 COARSEST_STEP = 0.001  # metres, of depth_mm.png
 FINEST_STEP = 1e-9
 LEAST_STEPS = 100  # from the nearest to the farthest depth: below them the step is finer
 
 
 def write_result(
-    result: DepthResult, folder: Path, exports: Sequence[str] = (), progress: Progress | None = None
+    result: DepthResult,
+    folder: Path,
+    exports: Sequence[str] = (),
+    progress: Progress | None = None,
+    more: Mapping[str, bytes] | None = None,
 ) -> list[Path]:
     """Write the files that every run has and those asked for: all of them, or none.
 
-    What has no unit has no file of metres, no camera and no scale.
+    What has no unit has no file of metres, no camera and no scale. Files of an older run in the folder go. `more` are
+    files of this run that somebody else made, by name.
     """
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
@@ -45,20 +53,20 @@ def write_result(
     geometry = _geometry(result)
     record: dict[str, Any] = {"unit": result.unit, "geometry": geometry, **result.record}
     arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **geometry}
-    writers: dict[Path, Writer] = {folder / "depth.npz": lambda file: np.savez_compressed(file, **arrays)}
+    writers: dict[str, Writer] = {"depth.npz": lambda file: np.savez_compressed(file, **arrays)}
     if isinstance(result.camera, Camera):
         camera = _camera_settings(result.camera)
         arrays |= camera
         step = depth_step(result.depth)
         record = {"depth_mm_png": {"metres_per_step": step, "no_depth": 0}, "camera": camera, **record}
-        writers[folder / "depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
-    writers[folder / "depth.png"] = lambda file: file.write(
+        writers["depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
+    writers["depth.png"] = lambda file: file.write(
         depth_picture(result.depth, unit=result.unit, confidence=result.confidence)
     )
-    writers[folder / "all_in_focus.png"] = lambda file: _write_picture(result, file)
-    writers |= {folder / name: partial(_write_bytes, data) for name, data in exported.items()}
+    writers["all_in_focus.png"] = lambda file: _write_picture(result, file)
+    writers |= {name: partial(_write_bytes, data) for name, data in {**exported, **(more or {})}.items()}
     record |= {"exports": list(exported)} if exported else {}
-    return write_files({**writers, folder / "run.json": lambda file: file.write(json_bytes(record))}, progress)
+    return write_set(folder, writers, lambda files: json_bytes({**record, "files": files}), MANIFEST, progress)
 
 
 def _camera_settings(camera: Camera) -> dict[str, Any]:
@@ -115,32 +123,49 @@ def json_bytes(record: Any) -> bytes:
 
 
 def write_files(writers: dict[Path, Writer], progress: Progress | None = None) -> list[Path]:
-    """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file or half a set.
+    """Let each writer fill a temporary file, then move all of them in place: nobody sees half a file.
 
-    Folders that are not there are made, and go again where a writer fails.
+    Folders that are not there are made, and go again where a writer fails. For files that belong together see
+    `results.folder`.
     """
     temporaries: dict[Path, Path] = {}
     made: list[Path] = []
     try:
-        for path, write in writers.items():
-            made += _make_folders(path.parent)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            temporaries[path] = Path(name)
-            with os.fdopen(handle, "wb") as file:
+        with contextlib.ExitStack() as held:
+            for path, write in writers.items():
+                made += _make_folders(path.parent)
+                _remove_left_behind(path)
+                handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+                temporaries[path] = Path(name)
+                file = held.enter_context(os.fdopen(handle, "wb"))
+                try_lock(file)  # until it is in place: so that nobody takes it for left behind
                 write(file)
-            temporaries[path].chmod(0o644)
-            if progress:
-                progress("writing", len(temporaries) / len(writers))
-        for path, temporary in temporaries.items():
-            temporary.replace(path)
+                file.flush()
+                os.fsync(file.fileno())
+                temporaries[path].chmod(0o644)
+                if progress:
+                    progress("writing", len(temporaries) / len(writers))
+            if sys.platform == "win32":  # where an open file cannot be moved
+                held.close()
+            for path, temporary in temporaries.items():
+                temporary.replace(path)
+                sync_folder(path.parent)
     except BaseException:
         for temporary in temporaries.values():
-            temporary.unlink(missing_ok=True)
+            remove_file(temporary)
         for folder in reversed(made):
             with contextlib.suppress(OSError):  # what somebody else put there stays
                 folder.rmdir()
         raise
     return list(writers)
+
+
+def _remove_left_behind(path: Path) -> None:
+    """Temporary files of this one whose writer was killed: nobody holds them."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*{PART}"):
+        with contextlib.suppress(OSError), part.open("rb") as file:
+            if try_lock(file):
+                part.unlink()
 
 
 def _make_folders(folder: Path) -> list[Path]:

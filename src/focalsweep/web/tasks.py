@@ -6,8 +6,9 @@ import importlib.util
 import math
 import pickle
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -20,7 +21,9 @@ from focalsweep.photos.stack_file import read_stack_file
 from focalsweep.progress import Progress
 from focalsweep.results.contact_sheet import display_pixels
 from focalsweep.results.figures import Pixels
+from focalsweep.results.folder import write_set
 from focalsweep.results.result import DepthResult
+from focalsweep.results.writing import json_bytes
 from focalsweep.to_files import Job, estimate_to_files
 from focalsweep.types import Camera, FocalStack
 from focalsweep.web.limits import Limits
@@ -84,8 +87,18 @@ def estimate(
     distances = done.stack.focus_distances.tolist()
     frames = [_like(display_pixels(image.movedim(0, -1).numpy()), small.depth.shape) for image in done.stack.images]
     outcome = Outcome(small, frames, distances, names, done.files, done.summary["warnings"])
-    (out.parent / PAGE_FILE).write_bytes(pickle.dumps(outcome))
-    (out.parent / STACK_FILE).write_bytes(pickle.dumps(done.stack))
+    keep(out.parent, outcome, done.stack)
+
+
+def keep(folder: Path, outcome: Outcome, stack: FocalStack) -> None:
+    """What the page shows, both or neither."""
+    contents = {STACK_FILE: pickle.dumps(stack), PAGE_FILE: pickle.dumps(outcome)}
+    writers = {name: partial(_write, content) for name, content in contents.items()}
+    write_set(folder, writers, lambda files: json_bytes({"files": files}), "page.json")
+
+
+def _write(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
 
 
 def load_outcome(folder: Path) -> Outcome:

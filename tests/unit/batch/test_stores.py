@@ -50,9 +50,11 @@ def test_what_is_put_can_be_fetched(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_result_is_replaced(store: Store) -> None:
-    fill(store, "a", depth_npz=b"old", run_json=b"old", sheet_png=b"kept")
+    """Older files of ours that the new result does not have go with it, others' stay."""
+    fill(store, "a", depth_npz=b"old", run_json=b"old", sheet_png=b"old", notes_txt=b"kept")
     fill(store, "a", depth_npz=b"new", run_json=b"new")
-    assert [store.read(f"a/{name}") for name in ("depth.npz", MARKER, "sheet.png")] == [b"new", b"new", b"kept"]
+    kept = [store.read(f"a/{name}") for name in ("depth.npz", MARKER, "sheet.png", "notes.txt")]
+    assert kept == [b"new", b"new", None, b"kept"]
 
 
 def test_while_a_result_is_replaced_it_is_not_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

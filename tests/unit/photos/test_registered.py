@@ -26,7 +26,7 @@ HALF_STEP = 1.2 / 1.055 / 65535
 
 
 def write_registered(photos: Photos, folder: Path, stage: Callable[[str, float], None]) -> list[Path]:
-    return write_files(registered_files(photos, folder, stage))
+    return write_files({folder / name: write for name, write in registered_files(photos, folder, stage).items()})
 
 
 def silent(stage: str, share: float) -> None:
