@@ -17,7 +17,17 @@ import torch.distributed
 from focalsweep_research.datasets.nyu import AS_CARVALHO
 from focalsweep_research.environment import describe
 from focalsweep_research.metrics.seeds import over_seeds
-from focalsweep_research.protocols import error_bars, generated, measured, real, robustness, rooms, runtime, stacks
+from focalsweep_research.protocols import (
+    error_bars,
+    generated,
+    measured,
+    planes,
+    real,
+    robustness,
+    rooms,
+    runtime,
+    stacks,
+)
 from focalsweep_research.protocols.methods import compared as compared_by_name
 from focalsweep_research.protocols.training_runs import methods_of_runs
 
@@ -32,6 +42,7 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "focus-split": stacks.evaluate_focus_split,
     "nyu": stacks.evaluate_nyu,
     "rooms": rooms.evaluate_rooms,
+    "planes": planes.evaluate_planes,
     "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
     "nyu-gaussian": partial(stacks.evaluate_nyu, setup=AS_CARVALHO, protocol="nyu-gaussian"),
 }
