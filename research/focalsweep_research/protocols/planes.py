@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import torch
-from torch import Tensor
 
-from focalsweep.estimate import estimate, predict
-from focalsweep.methods.method import Options
+from focalsweep.estimate import predict
 from focalsweep.methods.sweep import cut_tiles
-from focalsweep.photos.frames import read_stack
-from focalsweep.photos.reading import open_photos
 from focalsweep.results.writing import write_files
-from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
-from focalsweep_research.datasets.marked import Region, read_marks, registered_mask
+from focalsweep.types import DepthPrediction
+from focalsweep_research.datasets.marked import Region, read_marks
+from focalsweep_research.datasets.prepared import Prepared, prepare
 from focalsweep_research.drawing.side_by_side import StackMaps, side_by_side
 from focalsweep_research.metrics.flatness import flatness, seams
 from focalsweep_research.metrics.sizes import picture_sums, region_sums, smaller_answers
@@ -39,29 +36,6 @@ EVERY = "all marked"
 QUICK = 0.5  # of the working size
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A stack as `estimate_depth` hands it to a method, and where its flat things are.
-
-    Args:
-        name: of its folder.
-        stack: registered, at the working size; not a batch.
-        planes: over what it shows.
-        regions: by name, H W.
-    """
-
-    name: str
-    stack: FocalStack
-    planes: DepthGrid
-    regions: dict[str, Tensor]
-
-    @property
-    def focus_range(self) -> float:
-        """In inverse depth."""
-        inverse = 1 / self.stack.focus_distances
-        return float(inverse.max() - inverse.min())
-
-
 def evaluate_planes(
     methods: dict[str, Compared],
     folder: Path,
@@ -69,6 +43,7 @@ def evaluate_planes(
     say: Say,
     share: float = 1.0,
     pictures: Path | None = None,
+    cache: Path | None = None,
     marks: dict[str, list[Region]] | None = None,
 ) -> dict[str, Any]:
     """Rows of every method by region and by stack, and their mean over the regions.
@@ -80,6 +55,7 @@ def evaluate_planes(
         say: told of progress.
         share: below 1 the stacks are smaller.
         pictures: a folder for before_after.png, all methods side by side; None for none.
+        cache: a folder that keeps the registered stacks: registering takes longer than measuring.
         marks: of research/planes.toml by default.
     """
     marks = read_marks() if marks is None else marks
@@ -88,8 +64,14 @@ def evaluate_planes(
         raise FileNotFoundError(f"{folder} has no stack with a marked region: they are {', '.join(sorted(marks))}")
     rows: list[dict[str, Any]] = []
     shown: list[StackMaps] = []
+    left_out: list[tuple[str, str]] = []
     for path in share_of_process(folders):
-        prepared = prepare(path, marks.get(path.name, []), QUICK if share < 1 else 1.0)
+        try:
+            prepared = prepare(path, marks.get(path.name, []), QUICK if share < 1 else 1.0, cache)
+        except ValueError as error:  # of a kind that focalsweep does not read yet
+            left_out.append((path.name, str(error)))
+            say(f"{path.name}: left out, {error}")
+            continue
         answers: dict[str, DepthPrediction] = {}
         for name, method in methods.items():
             try:
@@ -102,45 +84,18 @@ def evaluate_planes(
             rows += more
         shown.append(StackMaps.of(prepared.name, prepared.stack, prepared.planes, answers, prepared.regions))
         say(f"{prepared.name}: {', '.join(answers)}")
-    rows, shown = over_processes(rows), over_processes(shown)
+    rows, shown, left_out = over_processes(rows), over_processes(shown), over_processes(left_out)
     rows = [*mean_rows(rows, list(methods)), *sorted(rows, key=lambda row: str(row["group"]))]
     if pictures and is_main_process():
         png = side_by_side(sorted(shown, key=lambda maps: maps.name))
         write_files({pictures / "before_after.png": partial(_write, png)})
     return {
         "protocol": "planes",
-        "stacks": len(folders),
+        "stacks": sorted(maps.name for maps in shown),
+        "left_out": dict(left_out),
         "rows": rows,
         "table": {"columns": list(COLUMNS), "sections": ["group"]},
     }
-
-
-def prepare(folder: Path, regions: list[Region], share: float = 1.0) -> Prepared:
-    """Photos registered, with their lens and range found: the way of `estimate_depth` up to its method."""
-    try:
-        photos = open_photos(folder)
-    except ValueError:
-        photos = open_photos(folder, relative=True)
-    frames = photos.register()
-    try:
-        estimate(read_stack(frames), _hand_over)
-    except _HandedOverError as handed:
-        stack, planes = handed.stack.one_of_batch(0), handed.planes
-    stack = stack.resized(share) if share < 1 else stack
-    masks = {region.name: registered_mask(region, frames, stack.size) for region in regions}
-    return Prepared(folder.name, stack, planes, masks)
-
-
-class _HandedOverError(Exception):
-    """Carries what a method was given out of `estimate`: no depth of it is brought to full size."""
-
-    def __init__(self, stack: FocalStack, planes: DepthGrid) -> None:
-        super().__init__()
-        self.stack, self.planes = stack, planes
-
-
-def _hand_over(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
-    raise _HandedOverError(stack, planes)
 
 
 def measure(

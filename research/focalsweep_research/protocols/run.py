@@ -92,7 +92,7 @@ def run_protocol(
     """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
 
     Without methods those of the protocol are taken. `pictures` is a folder for those that a protocol makes, `cache` one
-    that keeps stacks rendered from NYU.
+    that keeps stacks rendered from NYU, or registered real ones.
     `runs` are folders, or NAME=FOLDER. Runs that differ in their seed alone share a row, see `methods_of_runs`; what
     each of them had is kept in "rows_of_runs".
     """
@@ -126,7 +126,7 @@ def run_protocol(
     with torch.no_grad():
         if protocol in ON_STACKS:
             kept: dict[str, Any] = {"pictures": pictures}
-            if protocol.startswith("nyu"):  # the others' stacks are files already
+            if protocol.startswith("nyu") or protocol == "planes":  # the others' stacks are files already
                 kept["cache"] = cache
             result = ON_STACKS[protocol](compared, data, device, say, share, **kept)
         else:

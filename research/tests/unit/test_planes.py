@@ -18,8 +18,10 @@ from focalsweep.methods.method import Method, Options
 from focalsweep.model import weights
 from focalsweep.photos.alignment import Alignment
 from focalsweep.photos.reading import RegisteredPhotos
+from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.marked import Region, filled, read_marks, registered_mask
+from focalsweep_research.datasets.prepared import prepare
 from focalsweep_research.protocols.methods import compared
 from focalsweep_research.protocols.planes import EVERY, evaluate_planes
 from focalsweep_research.tables.tables import table_of
@@ -85,10 +87,12 @@ def test_polygons_join() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's photos made small, twice: one stack with a mark, one without."""
+    """The demo's photos twice: as they are, and with their order alone."""
     stacks = tmp_path_factory.mktemp("stacks")
     for name in ("demo", "unmarked"):
         shutil.copytree(FOLDER, stacks / name)
+    (stacks / "unmarked/depth_tenth_mm.png").unlink()
+    (stacks / "unmarked/stack.toml").write_text('[camera]\norder = "near-to-far"\naligned = true\n')
     return stacks
 
 
@@ -105,7 +109,7 @@ def test_figures_on_photos(folder: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(registry._METHODS, "wavy", Method("wavy", "", wavy))
     said: list[str] = []
     methods = {name: compared(name) for name in ("wavy", "flat")}
-    result = evaluate_planes(methods, folder, CPU, said.append, 0.1, tmp_path, {"demo": [LEFT]})
+    result = evaluate_planes(methods, folder, CPU, said.append, 0.1, tmp_path, marks={"demo": [LEFT]})
     rows = {(row["method"], row["group"]): row for row in result["rows"]}
     assert set(rows) == {(name, group) for name in methods for group in (EVERY, "demo", "demo, left")} | {
         (name, "unmarked") for name in methods
@@ -115,10 +119,40 @@ def test_figures_on_photos(folder: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert flat["rms_share"] < 1e-6 and flat["off_2_std"] == 0 and flat["size_change"] < 1e-6
     assert rows["flat", "demo"]["size_agreement"] == 1
     assert rows["wavy", EVERY]["rms_share"] == waves["rms_share"] and rows["wavy", EVERY]["regions"] == 1
-    assert said == ["demo: wavy, flat", "unmarked: wavy, flat"] and result["stacks"] == 2
+    assert said == ["demo: wavy, flat", "unmarked: wavy, flat"]
+    assert result["stacks"] == ["demo", "unmarked"] and result["left_out"] == {}
     sheet = np.asarray(Image.open(tmp_path / "before_after.png").convert("RGB"))
     assert sheet.shape[1] == 1600 and sheet.std() > 20
     assert "| all marked | wavy | <ins>0.50</ins> | " in table_of(result).markdown()
+
+
+def test_a_stack_that_cannot_be_read_is_left_out(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "demo", tmp_path / "demo")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/stack.toml").write_text("[stage]\nstep = 1e-4\n")
+    said: list[str] = []
+    marks = {name: [Region(name, "left", "frame_3.png", LEFT.polygons)] for name in ("broken", "demo")}
+    result = evaluate_planes({"flat": compared("flat")}, tmp_path, CPU, said.append, 0.1, marks=marks)
+    assert result["stacks"] == ["demo"] and "stage" in result["left_out"]["broken"]
+    assert said[0].startswith("broken: left out, ") and result["rows"][0]["regions"] == 1
+
+
+def test_registered_stacks_are_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare(folder / "demo", [LEFT], 0.5, tmp_path)
+    relative = prepare(folder / "unmarked", [], 0.5, tmp_path)
+    monkeypatch.setattr("focalsweep_research.datasets.prepared.open_photos", None)
+    for made, name, marks in ((first, "demo", [LEFT]), (relative, "unmarked", [])):
+        again = prepare(folder / name, marks, 0.5, tmp_path)
+        assert torch.equal(again.stack.images, made.stack.images) and again.stack.unit == made.stack.unit
+        assert torch.equal(again.stack.focus_distances, made.stack.focus_distances)
+        assert torch.equal(again.planes.depths, made.planes.depths) and again.focus_range == made.focus_range
+        assert again.regions.keys() == made.regions.keys()
+        for one, other in zip(again.regions.values(), made.regions.values(), strict=True):
+            assert torch.equal(one, other)
+        coc_px = [sweep_coc_px(each.stack.as_batch(), each.planes) for each in (made, again)]
+        assert torch.equal(*coc_px)
+    with pytest.raises(TypeError):  # other marks are not those that were kept
+        prepare(folder / "demo", [], 0.5, tmp_path)
 
 
 def test_two_sets_of_weights_in_one_run(
