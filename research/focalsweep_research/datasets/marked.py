@@ -31,15 +31,16 @@ class Region:
     polygons: tuple[Polygon, ...]
 
 
-def read_marks(path: Path = MARKS) -> dict[str, list[Region]]:
-    """The regions of every stack, by its folder's name."""
+def read_marks(path: Path = MARKS) -> tuple[dict[str, list[Region]], dict[str, str]]:
+    """The regions of every stack, by its folder's name; and the order of focus of those that do not say it."""
     found: dict[str, list[Region]] = defaultdict(list)
-    for number, entry in enumerate(tomllib.loads(path.read_text()).get("region", []), start=1):
+    content = tomllib.loads(path.read_text())
+    for number, entry in enumerate(content.get("region", []), start=1):
         region = _region(entry, f"{path}: region {number}")
         if any(other.name == region.name for other in found[region.stack]):
             raise ValueError(f"{path}: {region.stack} has two regions called {region.name!r}: rename one")
         found[region.stack].append(region)
-    return dict(found)
+    return dict(found), content.get("order", {})
 
 
 def _region(entry: dict[str, Any], where: str) -> Region:

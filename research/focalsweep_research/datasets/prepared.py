@@ -45,15 +45,18 @@ class Prepared:
         return float(inverse.max() - inverse.min())
 
 
-def prepare(folder: Path, regions: list[Region], share: float = 1.0, cache: Path | None = None) -> Prepared:
+def prepare(
+    folder: Path, regions: list[Region], share: float = 1.0, cache: Path | None = None, order: str | None = None
+) -> Prepared:
     """The way of `estimate_depth` up to its method; `share` below 1: smaller than that.
 
     `cache` keeps what comes out, by the names and sizes of photos and marks: empty it when registration changes.
+    `order` is that of the focus, where the folder does not say it: "near-to-far" or "far-to-near".
     """
-    kept = cache / f"{folder.name}-{_key(folder, regions, share)}.pt" if cache else None
+    kept = cache / f"{folder.name}-{_key(folder, regions, share, order)}.pt" if cache else None
     if kept and kept.is_file():
         return _from_plain(folder.name, torch.load(kept, weights_only=True))
-    prepared = _prepare(folder, regions, share)
+    prepared = _prepare(folder, regions, share, order)
     if kept:
         plain = _to_plain(prepared)
 
@@ -64,19 +67,30 @@ def prepare(folder: Path, regions: list[Region], share: float = 1.0, cache: Path
     return prepared
 
 
-def _prepare(folder: Path, regions: list[Region], share: float) -> Prepared:
+def _prepare(folder: Path, regions: list[Region], share: float, order: str | None) -> Prepared:
     try:
-        photos = open_photos(folder)
+        photos = open_photos(folder, **({"order": order} if order else {}))
     except ValueError:
         photos = open_photos(folder, relative=True)
     frames = photos.register()
     try:
         estimate(read_stack(frames), _hand_over)
     except _HandedOverError as handed:
-        stack, planes = handed.stack.one_of_batch(0), handed.planes
+        stack, planes = _without_batch(handed.stack), handed.planes
     stack = stack.resized(share) if share < 1 else stack
     masks = {region.name: registered_mask(region, frames, stack.size) for region in regions}
     return Prepared(folder.name, stack, planes, masks)
+
+
+def _without_batch(stack: FocalStack) -> FocalStack:
+    """A batch of one, whose settings have the axes 1 F."""
+    lens = {key: torch.as_tensor(value)[0] for key, value in asdict(stack.camera).items()}
+    return FocalStack(
+        images=stack.images[0],
+        focus_distances=stack.focus_distances[0],
+        camera=type(stack.camera)(**lens),
+        magnification=torch.as_tensor(stack.magnification)[0],
+    )
 
 
 class _HandedOverError(Exception):
@@ -91,9 +105,9 @@ def _hand_over(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthP
     raise _HandedOverError(stack, planes)
 
 
-def _key(folder: Path, regions: list[Region], share: float) -> str:
+def _key(folder: Path, regions: list[Region], share: float, order: str | None) -> str:
     files = sorted((path.name, path.stat().st_size) for path in folder.iterdir() if path.is_file())
-    return hashlib.sha256(repr((__version__, share, files, regions)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((__version__, share, files, regions, order)).encode()).hexdigest()[:12]
 
 
 def _to_plain(prepared: Prepared) -> dict[str, Any]:

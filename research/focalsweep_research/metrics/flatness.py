@@ -1,7 +1,7 @@
 """How flat an estimate is where the scene is flat, and whether the tiles of a large picture meet.
 
-The inverse depth of a plane is linear in the picture, u = a + b x + c y, however it is tilted (Eq. of a pinhole): what
-departs from the best such u is an error, without any true depth.
+Seen through a pinhole, the inverse depth of a plane is linear in the picture, u = a + b x + c y, however it is tilted:
+what departs from the best such u is an error, without any true depth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Flatness:
         rms: root of the mean square of the departure from the plane of least squares.
         robust: 1.4826 times the median departure from the plane of least absolute departure.
         spread: from the 10th to the 90th percentile of the departure from that plane.
-        of_std: `rms` over the root of the mean square of the error bar.
+        bar: root of the mean square of the error bar, of inverse depth too.
+        of_std: `rms` over `bar`.
         off_2_std: share of pixels that lie off the second plane by more than two error bars.
     """
 
@@ -37,6 +38,7 @@ class Flatness:
     rms: float
     robust: float
     spread: float
+    bar: float
     of_std: float
     off_2_std: float
 
@@ -54,7 +56,7 @@ def flatness(
     rows, columns = rows[::step], columns[::step]
     inverse, bar = inverse_bars(depth[rows, columns], std[rows, columns])
     least_squares, robust = fit_planes(rows, columns, inverse)
-    rms = float((inverse - least_squares).square().mean().sqrt())
+    rms, expected = (float(values.square().mean().sqrt()) for values in (inverse - least_squares, bar))
     away = inverse - robust
     low, high = (float(away.quantile(share)) for share in (0.1, 0.9))
     return Flatness(
@@ -63,7 +65,8 @@ def flatness(
         rms=rms,
         robust=ROBUST * float(away.abs().median()),
         spread=high - low,
-        of_std=rms / max(float(bar.square().mean().sqrt()), 1e-12),
+        bar=expected,
+        of_std=rms / max(expected, 1e-12),
         off_2_std=float((away.abs() > 2 * bar).double().mean()),
     )
 

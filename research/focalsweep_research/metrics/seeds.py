@@ -9,7 +9,7 @@ from typing import Any
 from focalsweep_research.metrics.errors import METRICS
 
 OF_ERROR_BARS = ("within_1_std", "within_2_std", "miscalibration", "ause_share", "aurg_share", "ece")
-OF_FLATNESS = ("rms_share", "robust_share", "spread_share", "of_std", "off_2_std", "seam_ratio")
+OF_FLATNESS = ("rms_share", "robust_share", "spread_share", "bar_share", "off_2_std", "seam_ratio")
 OF_SIZES = ("size_change", "size_alike", "size_agreement")
 IDENTITY = ("group", "rescaling", "scale", "camera", "factor", "level", "near")  # what tells the rows of a method apart
 

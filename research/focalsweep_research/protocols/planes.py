@@ -31,7 +31,7 @@ from focalsweep_research.protocols.distributed import Say, is_main_process, over
 from focalsweep_research.protocols.methods import Compared
 from focalsweep_research.rivals.answer import FrameCountError
 
-COLUMNS = ("rms_share", "robust_share", "of_std", "off_2_std", "size_change", "size_agreement", "seam_ratio")
+COLUMNS = ("rms_share", "robust_share", "bar_share", "off_2_std", "size_change", "size_agreement", "seam_ratio")
 EVERY = "all marked"
 QUICK = 0.5  # of the working size
 
@@ -58,7 +58,7 @@ def evaluate_planes(
         cache: a folder that keeps the registered stacks: registering takes longer than measuring.
         marks: of research/planes.toml by default.
     """
-    marks = read_marks() if marks is None else marks
+    marks, orders = read_marks() if marks is None else (marks, {})
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and (pictures or path.name in marks))
     if not folders:
         raise FileNotFoundError(f"{folder} has no stack with a marked region: they are {', '.join(sorted(marks))}")
@@ -67,7 +67,9 @@ def evaluate_planes(
     left_out: list[tuple[str, str]] = []
     for path in share_of_process(folders):
         try:
-            prepared = prepare(path, marks.get(path.name, []), QUICK if share < 1 else 1.0, cache)
+            prepared = prepare(
+                path, marks.get(path.name, []), QUICK if share < 1 else 1.0, cache, orders.get(path.name)
+            )
         except ValueError as error:  # of a kind that focalsweep does not read yet
             left_out.append((path.name, str(error)))
             say(f"{path.name}: left out, {error}")
@@ -113,7 +115,7 @@ def measure(
     for region, mask in prepared.regions.items():
         found = flatness(whole.depth[0], whole.std[0], mask)
         row = {"method": name, "group": f"{prepared.name}, {region}", "region": region, **asdict(found)}
-        for key in ("rms", "robust", "spread"):
+        for key in ("rms", "robust", "spread", "bar"):
             row[f"{key}_share"] = row[key] / prepared.focus_range
         rows.append(row | region_sums(answers, mask).figures())
     tiles = cut_tiles(stack.size, planes.count)

@@ -61,7 +61,7 @@ COLUMNS = {
     "within_half_a_spacing": Column("within half a spacing", "%", "higher", 1),
     "rms_share": Column("off its plane, rms / focus range", "%", "lower", 2),
     "robust_share": Column("off its plane, median / focus range", "%", "lower", 2),
-    "of_std": Column("rms / error bar", "", "", 2),
+    "bar_share": Column("error bar / focus range", "%", "", 2),
     "off_2_std": Column("off by 2 std", "%", "lower", 1),
     "size_change": Column("median depth changes with size", "%", "lower", 1),
     "size_alike": Column("regions alike at all sizes", "%", "higher", 1),

@@ -36,7 +36,7 @@ def test_noise_is_told_in_inverse_depth_and_in_error_bars() -> None:
     found = flatness(1 / inverse, 0.01 / inverse.square(), EVERYWHERE)
     assert found.rms == pytest.approx(0.01, rel=0.02) and found.robust == pytest.approx(0.01, rel=0.02)
     assert found.spread == pytest.approx(2 * 1.2816 * 0.01, rel=0.03)
-    assert found.of_std == pytest.approx(1, rel=0.02)
+    assert found.of_std == pytest.approx(1, rel=0.02) and found.bar == pytest.approx(0.01)
     assert found.off_2_std == pytest.approx(0.0455, abs=0.006)
 
 

@@ -31,7 +31,8 @@ LEFT = Region("demo", "left", "frame_3.png", (((10, 10), (150, 10), (150, 200), 
 
 
 def test_the_marks_of_the_real_stacks() -> None:
-    marks = read_marks()
+    marks, orders = read_marks()
+    assert orders == {"webcam_sweep": "far-to-near"}
     assert {"pixel6pro_room", "canon60d_toys"} <= set(marks)
     assert {region.name for region in marks["pixel6pro_room"]} >= {"wall", "carpet", "box"}
     assert all(len(polygon) >= 3 for regions in marks.values() for region in regions for polygon in region.polygons)
@@ -151,15 +152,23 @@ def test_registered_stacks_are_kept(folder: Path, tmp_path: Path, monkeypatch: p
             assert torch.equal(one, other)
         coc_px = [sweep_coc_px(each.stack.as_batch(), each.planes) for each in (made, again)]
         assert torch.equal(*coc_px)
-    with pytest.raises(TypeError):  # other marks are not those that were kept
+    with pytest.raises(TypeError):  # another order, other marks are not those that were kept
         prepare(folder / "demo", [], 0.5, tmp_path)
+
+
+def test_the_order_of_stacks_that_do_not_say_it(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "unmarked", tmp_path / "stack")
+    (tmp_path / "stack/stack.toml").write_text("[camera]\naligned = true\n")
+    forwards, backwards = (prepare(tmp_path / "stack", [], 0.5, None, order) for order in (None, "far-to-near"))
+    assert torch.equal(forwards.stack.images, backwards.stack.images.flip(0))
+    assert torch.equal(forwards.stack.focus_distances, backwards.stack.focus_distances)
 
 
 def test_two_sets_of_weights_in_one_run(
     folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The package's own file, as if it were a run's: the same figures to the last digit."""
-    monkeypatch.setattr("focalsweep_research.protocols.planes.read_marks", lambda: {"demo": [LEFT]})
+    monkeypatch.setattr("focalsweep_research.protocols.planes.read_marks", lambda: ({"demo": [LEFT]}, {}))
     path, file = tmp_path / "planes.json", tmp_path / "after.safetensors"
     shutil.copy(weights.FOLDER / weights.WEIGHTS["sweepnet"].file, file)
     (tmp_path / "one").mkdir()
