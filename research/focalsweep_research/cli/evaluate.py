@@ -17,7 +17,7 @@ def evaluate(
         str,
         typer.Argument(
             help="generator, stack-size, cameras, robustness, confidence, runtime; with --data defocusnet, "
-            "focus-split, nyu, nyu-trained, nyu-gaussian, rooms, real (photos), measured (stacks with depth)."
+            "focus-split, nyu, nyu-trained, nyu-gaussian, rooms, planes (photos), real (photos), measured."
         ),
     ],
     methods: Annotated[
@@ -32,7 +32,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help="Folder of a training run whose network is measured too, or NAME=FOLDER; may be repeated. Runs of one "
-            "name whose seeds differ are one row, with its spread."
+            "name whose seeds differ are one row, with its spread. For a SweepNet also a file of weights."
         ),
     ] = None,
     textures: Annotated[
@@ -57,6 +57,8 @@ def evaluate(
     Example: focalsweep evaluate nyu --data NYU --methods 'argmin;sweep' -o nyu.json
 
     Example: focalsweep evaluate rooms --data ROOMS --methods 'argmin;sweep' -o rooms.json
+
+    Example: focalsweep evaluate planes --data REAL_STACKS --methods sweep --run after=RUN -o planes.json
 
     Example: focalsweep evaluate measured --data STACKS -o mine.json
 

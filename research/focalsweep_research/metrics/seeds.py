@@ -9,6 +9,8 @@ from typing import Any
 from focalsweep_research.metrics.errors import METRICS
 
 OF_ERROR_BARS = ("within_1_std", "within_2_std", "miscalibration", "ause_share", "aurg_share", "ece")
+OF_FLATNESS = ("rms_share", "robust_share", "spread_share", "bar_share", "off_2_std", "seam_ratio")
+OF_SIZES = ("size_change", "size_alike", "size_agreement")
 IDENTITY = ("group", "rescaling", "scale", "camera", "factor", "level", "near")  # what tells the rows of a method apart
 
 
@@ -33,7 +35,7 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[
 def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     means: dict[str, Any] = {}
     spreads: dict[str, float] = {}
-    for metric in (metric for metric in (*METRICS, *OF_ERROR_BARS) if metric in rows[0]):
+    for metric in (metric for metric in (*METRICS, *OF_ERROR_BARS, *OF_FLATNESS, *OF_SIZES) if metric in rows[0]):
         values = [row.get(metric) for row in rows]
         known = [float(value) for value in values if value is not None]
         if len(known) < len(rows):  # a mean over fewer runs than the name says would be another's

@@ -5,13 +5,16 @@ are over all pixels of a group; stacks of the phone and the SLR have three times
 
 Groups of pixels: `edges` lie within 4 px of a jump of depth; of the others `plain` ones have a texture below 0.01 (the
 standard deviation of linear light in 9 x 9 px, noise off), `faint` ones one below 0.04, `textured` ones more.
+
+Each stack is read at a half and a quarter of its size too, over the same planes: `size_alike` is the share of its cells
+(without edges) whose median depths agree within 3 %, `size_agreement` that of pixels within two error bars.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.rooms import RoomItem, Rooms
 from focalsweep_research.metrics.confidence import ConfidenceSums, confidence_sums
 from focalsweep_research.metrics.seeds import OF_ERROR_BARS
+from focalsweep_research.metrics.sizes import SHARES, SizeSums, picture_sums, region_sums, smaller_answers
 from focalsweep_research.protocols.distributed import Say, Tally, over_processes, own_share
 from focalsweep_research.protocols.generated import BLUR, BLUR_PX, TEXTURE, between, range_blur_px
 from focalsweep_research.protocols.methods import Compared
@@ -35,29 +39,32 @@ from focalsweep_research.rivals.answer import FrameCountError
 FARTHEST = 20.0  # metres: estimates are cut there; no room is deeper than 7
 EDGE = 0.02  # second difference of inverse depth over inverse depth: 0 on any plane, small where two planes meet
 EDGE_PX = 4
-COLUMNS = ("abs_rel", "rmse", "delta_1.05", "miscalibration", "ause_share")
+CELLS, LEAST_PX = 8, 48  # of a picture's side; of the shorter side of the smallest picture
+COLUMNS = ("abs_rel", "rmse", "delta_1.05", "miscalibration", "ause_share", "size_alike", "size_agreement")
 PARTS = ("plain", "faint", "textured", "edges")
 
 
 @dataclass(eq=False)
-class Bars:
-    """How error bars do, by row; `+` joins those of two processes."""
+class RowSums:
+    """Sums of any kind by row; `+` joins those of two processes."""
 
-    sums: dict[tuple[str, str], ConfidenceSums] = field(default_factory=dict)
+    sums: dict[tuple[str, str], Any] = field(default_factory=dict)
 
-    def add(self, row: tuple[str, str], sums: ConfidenceSums) -> None:
+    def add(self, row: tuple[str, str], sums: ConfidenceSums | SizeSums) -> None:
         self.sums[row] = self.sums[row] + sums if row in self.sums else sums
 
-    def figures(self, row: tuple[str, str]) -> dict[str, float | None]:
-        means = self.sums[row].means() if row in self.sums else {}
-        found = {**means.get("coverage", {}), **means.get("by_std", {}), **means.get("reliability", {})}
-        return {name: found.get(name) for name in OF_ERROR_BARS}
-
-    def __add__(self, other: Bars) -> Bars:
-        total = Bars(dict(self.sums))
+    def __add__(self, other: RowSums) -> RowSums:
+        total = RowSums(dict(self.sums))
         for row, sums in other.sums.items():
             total.add(row, sums)
         return total
+
+
+def bar_figures(sums: ConfidenceSums | None) -> dict[str, float | None]:
+    """How error bars do."""
+    means = sums.means() if sums else {}
+    found = {**means.get("coverage", {}), **means.get("by_std", {}), **means.get("reliability", {})}
+    return {name: found.get(name) for name in OF_ERROR_BARS}
 
 
 def evaluate_rooms(
@@ -69,7 +76,8 @@ def evaluate_rooms(
     pictures: Path | None = None,
 ) -> dict[str, Any]:
     """Errors and error bars of every method by group; `pictures` is a folder for depth maps."""
-    rooms, tally, bars, gallery = Rooms(folder), Tally(), Bars(), Gallery(pictures)
+    rooms, tally, gallery = Rooms(folder), Tally(), Gallery(pictures)
+    bars, sizes = RowSums(), RowSums()
     places = some(range(len(rooms)), share)
     for place in own_share(places, say):
         room = rooms.read(place)
@@ -88,15 +96,24 @@ def evaluate_rooms(
             sums = confidence_sums(found, truth, result.planes)
             for group in whole:
                 bars.add((name, group), sums)
+            agreement = agreement_over_sizes(room, method, result, found)
+            for group in whole if agreement else []:
+                sizes.add((name, group), agreement)
             for group, mask in masks.items():
                 tally.add((found.depth, truth), (name, group), pixels=mask)
                 bars.add((name, group), confidence_sums(found, truth, result.planes, mask))
         gallery.add(room.item, depths)
     gallery.write()
-    tally, bars = over_processes(tally), over_processes(bars)
+    tally, bars, sizes = over_processes(tally), over_processes(bars), over_processes(sizes)
     cameras = list(dict.fromkeys(rooms.read(place).camera for place in places))
     rows = [
-        {"method": name, "group": group, **tally.figures(name, group), **bars.figures((name, group))}
+        {
+            "method": name,
+            "group": group,
+            **tally.figures(name, group),
+            **bar_figures(bars.sums.get((name, group))),
+            **sizes.sums.get((name, group), SizeSums()).figures(),
+        }
         for group in _groups(cameras)
         for name in methods
         if "note" in (figures := tally.figures(name, group)) or figures["pixels"]
@@ -142,6 +159,32 @@ def near_edges(depth: Tensor) -> Tensor:  # H W
         jumps = torch.maximum(jumps, functional.pad(bend, width) / inverse)
     near = functional.max_pool2d((jumps > EDGE).float(), 2 * EDGE_PX + 1, stride=1, padding=EDGE_PX)
     return near[0, 0] > 0
+
+
+def agreement_over_sizes(
+    room: RoomItem, method: Compared, result: DepthResult, found: DepthPrediction
+) -> SizeSums | None:
+    """Of a stack and its cells without edges, read at a quarter, half and all of its size; None for tiny pictures."""
+    if min(room.item.stack.size) * SHARES[0] < LEAST_PX:
+        return None
+    stack = room.item.stack.to(found.depth.device)
+    smaller = [
+        replace(one, depth=one.depth.clamp(max=FARTHEST))
+        for one in smaller_answers(stack, method.choice, result.planes)
+    ]
+    answers = [*smaller, found]
+    return sum((region_sums(answers, cell) for cell in smooth_cells(room, found.depth.device)), picture_sums(answers))
+
+
+def smooth_cells(room: RoomItem, device: torch.device) -> Iterator[Tensor]:  # of H W
+    """Those of CELLS x CELLS parts of the picture that hold no edge."""
+    edges = near_edges(room.item.depth)
+    rows, columns = ([round(i * length / CELLS) for i in range(CELLS + 1)] for length in edges.shape)
+    for (top, bottom), (left, right) in itertools.product(itertools.pairwise(rows), itertools.pairwise(columns)):
+        if not bool(edges[top:bottom, left:right].any()):
+            cell = torch.zeros_like(edges)
+            cell[top:bottom, left:right] = True
+            yield cell.to(device)
 
 
 def prediction_of(result: DepthResult, device: torch.device) -> DepthPrediction:

@@ -17,7 +17,17 @@ import torch.distributed
 from focalsweep_research.datasets.nyu import AS_CARVALHO
 from focalsweep_research.environment import describe
 from focalsweep_research.metrics.seeds import over_seeds
-from focalsweep_research.protocols import error_bars, generated, measured, real, robustness, rooms, runtime, stacks
+from focalsweep_research.protocols import (
+    error_bars,
+    generated,
+    measured,
+    planes,
+    real,
+    robustness,
+    rooms,
+    runtime,
+    stacks,
+)
 from focalsweep_research.protocols.methods import compared as compared_by_name
 from focalsweep_research.protocols.training_runs import methods_of_runs
 
@@ -32,6 +42,7 @@ ON_STACKS: dict[str, Callable[..., dict[str, Any]]] = {
     "focus-split": stacks.evaluate_focus_split,
     "nyu": stacks.evaluate_nyu,
     "rooms": rooms.evaluate_rooms,
+    "planes": planes.evaluate_planes,
     "nyu-trained": partial(stacks.evaluate_nyu, protocol="nyu-trained"),
     "nyu-gaussian": partial(stacks.evaluate_nyu, setup=AS_CARVALHO, protocol="nyu-gaussian"),
 }
@@ -81,7 +92,7 @@ def run_protocol(
     """A protocol's result with the machine and versions; methods by name, and networks of training runs by folder.
 
     Without methods those of the protocol are taken. `pictures` is a folder for those that a protocol makes, `cache` one
-    that keeps stacks rendered from NYU.
+    that keeps stacks rendered from NYU, or registered real ones.
     `runs` are folders, or NAME=FOLDER. Runs that differ in their seed alone share a row, see `methods_of_runs`; what
     each of them had is kept in "rows_of_runs".
     """
@@ -115,7 +126,7 @@ def run_protocol(
     with torch.no_grad():
         if protocol in ON_STACKS:
             kept: dict[str, Any] = {"pictures": pictures}
-            if protocol.startswith("nyu"):  # the others' stacks are files already
+            if protocol.startswith("nyu") or protocol == "planes":  # the others' stacks are files already
                 kept["cache"] = cache
             result = ON_STACKS[protocol](compared, data, device, say, share, **kept)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from focalsweep.methods.method import Options, Predict
 from focalsweep.methods.paper import planes_over
 from focalsweep.methods.registry import choose_method
+from focalsweep.methods.sweep import method_of_network
+from focalsweep.model.sweepnet import SweepNet
+from focalsweep.model.weights import fill, ready
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.source import ItemsConfig
 from focalsweep_research.protocols.methods import Compared, Windows, read_windows, trained_method
@@ -45,7 +50,7 @@ class _Run:
 
 
 def methods_of_runs(runs: Sequence[str], taken: Collection[str], device: torch.device) -> Runs:
-    """Runs by their folders, or as NAME=FOLDER; no name is one of `taken`.
+    """Runs by their folders (or files of weights), or as NAME=FOLDER; no name is one of `taken`.
 
     Runs of one name that differ in their seeds alone are a group, "NAME (n=3)". Runs that nobody named are called by
     their network, cost and data; what this does not tell apart is told apart by the folder.
@@ -84,7 +89,7 @@ def _read_run(text: str, device: torch.device) -> _Run:
     if equals and not folder:
         raise ValueError(f"--run {text} has no folder: give NAME=FOLDER, or the folder of a training run")
     path = Path(folder)
-    config, method, about = method_of_run(path, device)
+    config, method, about = (method_of_file if path.suffix == ".safetensors" else method_of_run)(path, device)
     return _Run(name.strip() or run_name(config), bool(name.strip()), path, config, method, about)
 
 
@@ -116,7 +121,11 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
     restore(network, checkpoint.ema, folder)
     network = network.to(device).eval()
     objective, half = build_objective(config), config.precision == "bfloat16"
-    method = trained_method(run_name(config), network, objective, half=half)
+    if isinstance(network, SweepNet) and config.cost == "reblur" and not config.cost_options:
+        # As it would ship: large pictures are read in tiles, guided by themselves made small.
+        method = method_of_network(ready(network, device), run_name(config))
+    else:
+        method = trained_method(run_name(config), network, objective, half=half)
     data = config.data.get("kind", "generator")
     trained = None
     if data != "generator":
@@ -135,6 +144,21 @@ def method_of_run(folder: Path, device: torch.device) -> tuple[TrainingConfig, C
         "parameters": sum(p.numel() for p in network.parameters()), "config": config.to_dict(),
     }  # fmt: skip
     return config, Compared(choose_method(method), displayed, trained, windows), about
+
+
+def method_of_file(path: Path, device: torch.device) -> tuple[TrainingConfig, Compared, dict[str, Any]]:
+    """Weights of a SweepNet as they ship (scripts/ship_sweepnet.py writes such a file)."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: give weights that ship_sweepnet.py wrote, or a run's folder")
+    content, network = path.read_bytes(), SweepNet()
+    fill(network, load(content), path, "give weights of a SweepNet as it is now")
+    config = TrainingConfig(network="sweepnet", cost="reblur", steps=1, batch_size=1, learning_rate=1.0)
+    about = {
+        "file": path.name, "sha256": hashlib.sha256(content).hexdigest(),
+        "parameters": sum(p.numel() for p in network.parameters()),
+    }  # fmt: skip
+    method = method_of_network(ready(network, device), path.stem)
+    return config, Compared(choose_method(method)), about
 
 
 def over_trained_planes(

@@ -20,7 +20,14 @@ from focalsweep_research.benchmark.renderer import RenderConfig, Renderer
 from focalsweep_research.benchmark.scenes import camera_axes
 from focalsweep_research.datasets.rooms import Rooms
 from focalsweep_research.protocols.methods import compared
-from focalsweep_research.protocols.rooms import EDGE_PX, evaluate_rooms, near_edges, pixel_groups, stack_groups
+from focalsweep_research.protocols.rooms import (
+    EDGE_PX,
+    evaluate_rooms,
+    near_edges,
+    pixel_groups,
+    smooth_cells,
+    stack_groups,
+)
 from focalsweep_research.rooms.building import Sight
 from focalsweep_research.rooms.files import RoomFiles
 from focalsweep_research.rooms.plugins import room_spec
@@ -121,6 +128,24 @@ def test_figures_of_a_made_example(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert (tmp_path / "depths.png").is_file()
     markdown = table_of(result).markdown()
     assert "| all | one-metre | 0.250 | 0.707 | 50.0 |" in markdown
+
+
+def test_agreement_over_sizes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One depth for all sizes agrees; one that grows with the size does not, nor do cells with an edge count."""
+    monkeypatch.setattr("focalsweep_research.protocols.rooms.LEAST_PX", 8)
+    room = Rooms(folder).read(0)
+    cells = list(smooth_cells(room, CPU))
+    assert len(cells) == 8 * 6, "two of eight columns touch the jump"
+
+    def grows(stack: FocalStack, planes: DepthGrid, options: Options) -> DepthPrediction:
+        depth = torch.full((len(stack.images), *stack.size), float(stack.size[1]))
+        return DepthPrediction(depth, 0.1 * depth, torch.full_like(depth, 0.5))
+
+    for read, share in ((one_metre, 1.0), (grows, 0.0)):
+        monkeypatch.setitem(registry._METHODS, "sized", Method("sized", "", read))
+        rows = evaluate_rooms({"sized": compared("sized")}, folder, CPU, lambda text: None)["rows"]
+        (every,) = (row for row in rows if row["group"] == "all")
+        assert every["size_alike"] == share and every["size_agreement"] == share
 
 
 def test_what_is_no_room_is_refused(folder: Path, tmp_path: Path) -> None:

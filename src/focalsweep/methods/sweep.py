@@ -27,6 +27,7 @@ from focalsweep.sweep import graphs
 from focalsweep.sweep.colour import dominant_colour, project, project_to_dominant_colour
 from focalsweep.sweep.costs import ReblurCost
 from focalsweep.sweep.frames import pick_frames, sharpest_frames
+from focalsweep.sweep.tiles import Tile
 from focalsweep.sweep.volume import cost_volume, may_record, plan_sweep, sweep_at_once
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 
@@ -102,8 +103,7 @@ def _read(
     smooth: bool = False,
 ) -> Tensor:  # B 2 H W
     """Position and Laplace scale of a picture at one size, in tiles if large; `smooth` where the network is unsure."""
-    tiling = Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes.count)
-    tiles = tiling.cut(stack.size, options.workspace)
+    tiles = cut_tiles(stack.size, planes.count, options.workspace)
     if len(tiles) == 1:
         return _read_at_once(stack, planes, cost, network, frames, guide, options, smooth)
     grey = project_to_dominant_colour(stack)
@@ -115,6 +115,11 @@ def _read(
     answer = read_in_tiles(grey, planes, cost, read, tiles, options, statistics=cost.measure(grey.images))
     del grey
     return smooth_uncertain(stack.images, frames, answer) if smooth else answer
+
+
+def cut_tiles(size: tuple[int, int], planes: int, workspace: int | None = None) -> list[Tile]:
+    """The tiles that a picture is read in, one if it is small."""
+    return Tiling(SIDES_PX, HALO_PX, STRIDE, BYTES_A_VOXEL * planes).cut(size, workspace)
 
 
 def _evenly_spaced(planes: DepthGrid) -> DepthGrid:
