@@ -180,6 +180,7 @@ def contents(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {name: (folder / name).read_bytes() for name in names}
     record = json.loads((folder / "run.json").read_text())
     record.pop("seconds")
+    record.get("files", {}).pop("sheet.png", None)
     return found | {"run.json": record}
 
 
