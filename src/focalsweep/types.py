@@ -14,7 +14,17 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import InputError, InputTypeError
-from focalsweep.lenses import Camera, Lens, RelativeLens, Setting, Stage, StageLens, expand_setting, part_of_lens, unit_of
+from focalsweep.lenses import (
+    Camera,
+    Lens,
+    RelativeLens,
+    Setting,
+    Stage,
+    StageLens,
+    expand_setting,
+    part_of_lens,
+    unit_of,
+)
 from focalsweep.validation import as_images, as_setting, check_shape, require
 
 __all__ = [

@@ -19,7 +19,8 @@ from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
-from focalsweep.photos.pictures import Picture
+from focalsweep.photos.microscopy import Hyperstack, read_hyperstack
+from focalsweep.photos.pictures import TIFF_EXTENSIONS, Picture
 from focalsweep.photos.settings import (
     ARGUMENTS,
     CAMERA_FIELDS,
@@ -30,6 +31,7 @@ from focalsweep.photos.settings import (
 )
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
+from focalsweep.photos.stage_settings import STAGE_SETTINGS, StageSettings, stage_settings
 from focalsweep.photos.values import setting_to_json
 from focalsweep.progress import Progress
 from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StackRecord
@@ -57,6 +59,7 @@ class Photos:
         magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
         align: "auto", or "none".
         notes: what the user should know, a sentence each.
+        stage: where the lens stayed and the stage moved.
     """
 
     frames: list[Frame]
@@ -66,6 +69,7 @@ class Photos:
     magnification: list[float]
     align: str = "auto"
     notes: list[str] = field(default_factory=list)
+    stage: StageSettings | None = None
 
     @property
     def names(self) -> list[str]:
@@ -155,7 +159,11 @@ class RegisteredPhotos:
         photos, alignment = self.photos, self.alignment
         known = photos.settings
         settings = {name: setting_to_json(getattr(known, name)) for name in ("focal_length", "f_number", "pixel_pitch")}
-        reference = {"focus_reference": {"value": known.focus_reference, "source": known.reference_source}}
+        reference: dict[str, Any] = {
+            "focus_reference": {"value": known.focus_reference, "source": known.reference_source}
+        }
+        if photos.stage is not None:
+            reference, settings = {"stage": photos.stage.to_json()}, {}
         frames = tuple(
             {
                 "file": frame.name,
@@ -222,7 +230,7 @@ def open_photos(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule=" or ".join(MODES), value=align
         )
-    known = [*CAMERA_KEYS, "focus_distances"]
+    known = [*CAMERA_KEYS, "focus_distances", *STAGE_SETTINGS, "channel", "time"]
     unknown = sorted(set(overrides) - set(known))
     if unknown:
         raise InputTypeError(
@@ -230,9 +238,16 @@ def open_photos(
             field=unknown[0], rule=joined(map(SettingName, known), last=", "), value=unknown[0],
         )  # fmt: skip
     frames, folder, stack_file = _find(photos, video_frames)
+    frames, file = _one_channel(frames, overrides.pop("channel", None), overrides.pop("time", None))
+    of_stage = {name: overrides.pop(name) for name in STAGE_SETTINGS if name in overrides}
+    stage = None if relative else stage_settings([frame.name for frame in frames], stack_file, file, of_stage)
     settings = _settings(frames, stack_file, overrides)
     magnification = [stack_file.magnifications.get(frame.name, 1.0) for frame in frames]
-    opened = _relative(frames, settings, magnification) if relative or _order_alone(settings) else None
+    opened = None
+    if stage is not None:
+        opened = _on_stage(frames, settings, magnification, stage)
+    elif relative or _order_alone(settings):
+        opened = _relative(frames, settings, magnification)
     if opened is None:
         opened = _metric(frames, settings, magnification, folder)
     return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
@@ -412,6 +427,48 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         camera=RelativeLens(RELATIVE_BLUR_PX / (near - far)),  # `estimate` measures how fast the blur really grows
         magnification=[magnification[i] for i in order],
         notes=[note],
+    )
+
+
+def _one_channel(frames: list[Frame], channel: int | None, time: int | None) -> tuple[list[Frame], Hyperstack | None]:
+    """Of a microscope's file the pages of one channel at one time, and what the file says."""
+    paths = {frame.path for frame in frames}
+    file = (
+        read_hyperstack(frames[0].path)
+        if len(paths) == 1 and frames[0].path.suffix.lower() in TIFF_EXTENSIONS
+        else None
+    )
+    if file is None:
+        for name, value in (("channel", channel), ("time", time)):
+            if value is not None:
+                raise InputError(
+                    "{name} is given, but the photos are no microscope's file of several",
+                    name=SettingName(name), field=name, value=value, remedy="leave it out",
+                )  # fmt: skip
+        return frames, None
+    chosen = set(file.pages(channel, time))
+    return [frame for frame in frames if frame.page in chosen], file
+
+
+def _on_stage(frames: list[Frame], settings: StackSettings, magnification: list[float], stage: StageSettings) -> Photos:
+    """Heights: the plane in focus of each frame, the highest first, as the nearest is of a lens that focuses."""
+    distances, lens = stage.stage.lens(len(frames))
+    order = distances.argsort(stable=True).tolist()
+    notes: list[str] = []
+    if lens.measure_blur:
+        notes.append(Sentence("how fast the blur grows is measured on the frames: {numerical_aperture} is not known"))
+    return Photos(
+        frames=[frames[i] for i in order],
+        settings=replace(
+            settings,
+            files=tuple(settings.files[i] for i in order),
+            focus_distances=tuple(settings.focus_distances[i] for i in order),
+        ),
+        focus_distances=distances[order].tolist(),
+        camera=lens,
+        magnification=[magnification[i] for i in order],
+        notes=notes,
+        stage=stage,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from focalsweep.progress import Progress
 from focalsweep.lenses import StageLens, unit_of
+from focalsweep.progress import Progress
 from focalsweep.types import DepthGrid, Lens
 
 Array = npt.NDArray[np.float32]
