@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from focalsweep.photos.reading import Photos, open_photos
+from focalsweep.photos.photo_stack import Photos
+from focalsweep.photos.reading import open_photos
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.types import Camera
 from focalsweep_research.environment import describe

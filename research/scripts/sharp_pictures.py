@@ -36,9 +36,9 @@ from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.volume import plane_position
 from focalsweep.types import Camera, FocalStack
 from focalsweep_research.environment import describe
+from focalsweep_research.synthesis.generator import _stack as stack_of
 from focalsweep_research.synthesis.generator import atlas_of, draw_scenes, trace
 from focalsweep_research.synthesis.generator_config import GeneratorConfig
-from focalsweep_research.synthesis.generator import _stack as stack_of
 from focalsweep_research.synthesis.tracer import disk_samples
 
 NOISE = (0.001, 0.006, 0.02)  # standard deviation, in linear light, of a pixel at 0.4

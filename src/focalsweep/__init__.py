@@ -13,7 +13,7 @@ from focalsweep.photos.reading import load_stack
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.costs import PaperCost, ReblurCost
 from focalsweep.sweep.volume import cost_volume
-from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, RelativeLens
+from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, RelativeLens, Stage
 from focalsweep.version import __version__
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "PaperCost",
     "ReblurCost",
     "RelativeLens",
+    "Stage",
     "__version__",
     "coc_px",
     "cost_volume",

@@ -35,7 +35,7 @@ from focalsweep.sweep.selection import frames_for_depth, spread_between, with_fr
 from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.sweep.working_size import working_scale
-from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack
+from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, RelativeLens, StageLens
 from focalsweep.validation import as_setting
 from focalsweep.version import versions
 
@@ -170,6 +170,8 @@ def _estimate_frames(
         else:
             whole = sharp if len(chosen) == settings.frame_count else _fused(frames, settings, result, silent)
             result = replace(result, all_in_focus=whole.numpy())
+    if isinstance(settings.camera, StageLens):
+        result = _as_heights(result, settings.camera)
     seconds = {
         "before_depth": estimated_from - start,
         "depth": estimated - estimated_from,
@@ -244,9 +246,12 @@ def _calibrate(
     settings: FocalStack, chosen: Sequence[int], preview: FocalStack, refine: bool, progress: Progress
 ) -> tuple[FocalStack, FocalStack, dict[str, Any]]:
     """What the frames say of lens and focus, where nobody else does: settings, preview with them, for the record."""
-    if settings.unit is None:
+    camera = settings.camera
+    if isinstance(camera, StageLens) and not camera.measure_blur:
+        return settings, preview, {}
+    if isinstance(camera, RelativeLens):
         factor = measure_blur(preview)
-        lens = settings.camera.resized(factor)
+        lens = camera.resized(factor)
         changed = replace(preview, camera=preview.camera.resized(factor))
         return replace(settings, camera=lens), changed, {"blur": {"times_assumed": factor}}
     ranges = settings.record.focus_ranges
@@ -378,6 +383,25 @@ def _at_full_size(
         all_in_focus=sharp.numpy(),
         camera=settings.camera,
         principal_point=settings.principal_point,
+    )
+
+
+def _as_heights(result: DepthResult, lens: StageLens) -> DepthResult:
+    """Depth as a sweep of a stage counts it -> metres of height."""
+
+    def height(values: Any) -> Any:
+        return lens.heights(torch.as_tensor(values))
+
+    std = lens.height_std(torch.from_numpy(result.depth), torch.from_numpy(result.std))
+    planes = result.record["planes"]
+    ends = {name: height(planes[name]).tolist() for name in ("near", "far")}
+    record = {name: value for name, value in result.record.items() if name != "focus_distances"}
+    positions = height(result.record["focus_distances"]).tolist()
+    return replace(
+        result,
+        depth=height(result.depth).numpy(),
+        std=std.numpy(),
+        record={**record, "planes": {**planes, **ends}, "positions": positions},
     )
 
 

@@ -13,113 +13,33 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from focalsweep.errors import InputError, InputTypeError, SettingName
+from focalsweep.errors import InputError, InputTypeError
+from focalsweep.lenses import (
+    Camera,
+    Lens,
+    RelativeLens,
+    Setting,
+    Stage,
+    StageLens,
+    expand_setting,
+    part_of_lens,
+    unit_of,
+)
 from focalsweep.validation import as_images, as_setting, check_shape, require
 
-Setting = float | Tensor
-"""A number, or one for each stack (B), or one for each frame (F; B F in a batch)."""
-
-
-LARGEST = {
-    "focal_length": (10.0, "millimetres given as metres"),
-    "f_number": (1e4, "the aperture's diameter given for it"),
-    "pixel_pitch": (1e-2, "micrometres given as metres"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Camera:
-    """A thin lens in front of a sensor.
-
-    Each field is one number, or a tensor: one value for each stack of a batch (B), or for each frame (F for a single
-    stack, B F for a batch).
-
-    Args:
-        focal_length: metres.
-        f_number: focal length over the diameter of the aperture.
-        pixel_pitch: metres per pixel of the image as it is now: a resize changes it, a crop does not.
-    """
-
-    focal_length: Setting
-    f_number: Setting
-    pixel_pitch: Setting
-
-    if TYPE_CHECKING:  # numbers, arrays, tensors and lists go in; numbers and tensors are kept
-
-        def __init__(self, focal_length: Any, f_number: Any, pixel_pitch: Any) -> None: ...
-
-    def __post_init__(self) -> None:
-        for name, unit in (("focal_length", " m"), ("f_number", ""), ("pixel_pitch", " m")):
-            value = as_setting(name, getattr(self, name))
-            require(torch.isfinite(value) & (value > 0), value, name, "be positive and finite", unit, "entry")
-            most, mistaken = LARGEST[name]
-            if bool((value > most).any()):
-                raise InputError(
-                    "{name} is {value:g}{unit}, beyond any camera ({mistaken}?)",
-                    name=SettingName(name), unit=unit, mistaken=mistaken,
-                    field=name, rule=f"at most {most:g}{unit}", value=value.max().item(),
-                )  # fmt: skip
-            plain = value.ndim == 0 and not value.requires_grad
-            object.__setattr__(self, name, value.item() if plain else value)
-
-    def __repr__(self) -> str:
-        if any(isinstance(value, Tensor) for value in (self.focal_length, self.f_number, self.pixel_pitch)):
-            return f"Camera(focal_length={self.focal_length}, f_number={self.f_number}, pixel_pitch={self.pixel_pitch})"
-        return f"Camera({self.focal_length * 1e3:g} mm, f/{self.f_number:g}, {self.pixel_pitch * 1e6:.4g} um per px)"
-
-    def resized(self, scale: float) -> Camera:
-        """The camera of the same picture with `scale` times as many pixels across."""
-        return self._unchecked(pixel_pitch=self.pixel_pitch / scale)
-
-    def scaled(self, factor: float) -> Camera:
-        """Every length multiplied by `factor`: the blur in pixels stays (paper, Eq. 2), depth scales with it."""
-        return self._unchecked(focal_length=self.focal_length * factor, pixel_pitch=self.pixel_pitch * factor)
-
-    def expanded(self, shape: tuple[int, int], batched: bool) -> Camera:
-        """Every field as a tensor with the axes B F; `batched` says whether a 1-D field runs over B or over F."""
-        fields = {}
-        for name in ("focal_length", "f_number", "pixel_pitch"):
-            fields[name] = _expand(name, as_setting(name, getattr(self, name)), shape, batched)
-        return self._unchecked(**fields)
-
-    def _unchecked(self, **changes: Setting) -> Camera:
-        """A changed copy of a camera that is known to be valid: it may be one that nobody could build."""
-        camera = object.__new__(Camera)
-        camera.__dict__.update(vars(self) | changes)
-        return camera
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeLens:
-    """A lens of which only the growth of its blur is known: depth seen through it has no unit.
-
-    It has no focal length and no pixel pitch, so nothing that needs metres can be made of it by mistake.
-
-    Args:
-        slope_px: the blur's diameter in pixels for each unit of inverse depth away from the plane in focus.
-    """
-
-    slope_px: Setting
-
-    def __post_init__(self) -> None:
-        value = as_setting("slope_px", self.slope_px)
-        require(torch.isfinite(value) & (value > 0), value, "slope_px", "be positive and finite", " px", "entry")
-        object.__setattr__(self, "slope_px", value.item() if value.ndim == 0 and not value.requires_grad else value)
-
-    def resized(self, scale: float) -> RelativeLens:
-        """The lens of the same picture with `scale` times as many pixels across."""
-        return RelativeLens(self.slope_px * scale)
-
-    def scaled(self, factor: float) -> RelativeLens:
-        """Every depth multiplied by `factor`: the blur in pixels stays."""
-        return RelativeLens(self.slope_px * factor)
-
-    def expanded(self, shape: tuple[int, int], batched: bool) -> RelativeLens:
-        """The slope as a tensor with the axes B F; `batched` says whether a 1-D one runs over B or over F."""
-        return RelativeLens(_expand("slope_px", as_setting("slope_px", self.slope_px), shape, batched))
-
-
-Lens = Camera | RelativeLens
+__all__ = [
+    "Camera",
+    "DepthGrid",
+    "DepthPrediction",
+    "FocalStack",
+    "Lens",
+    "PhotoTags",
+    "RelativeLens",
+    "Setting",
+    "StackRecord",
+    "Stage",
+    "StageLens",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,28 +83,15 @@ class StackRecord:
     photo: PhotoTags | None = None
 
 
-def _expand(name: str, value: Tensor, shape: tuple[int, int], batched: bool, one_each: str = "stack") -> Tensor:
-    """Broadcast a setting to B F. A 1-D one in a batch holds one value a stack (camera) or a frame (distances)."""
-    if value.ndim == 1 and batched and one_each == "stack":
-        value = value[:, None]
-    try:
-        return value.expand(shape)
-    except RuntimeError:
-        wanted = f"a number, or B={shape[0]}, or B F={shape}" if batched else f"a number, or F={shape[1]}"
-        raise InputError(
-            "{name} has the shape {value}; it must be {rule} values",
-            name=SettingName(name), field=name, rule=wanted, value=tuple(value.shape),
-        ) from None  # fmt: skip
-
-
 @dataclass(frozen=True, eq=False)
 class FocalStack:
     """Photos of one still scene, each focused at another distance (or a batch of such stacks, with one F).
 
     Args:
         images: F C H W, or B F C H W for a batch; linear light in [0, 1]; an array, a tensor or a list of frames.
-        focus_distances: F (or B F), metres from the lens to the plane in focus; infinity is allowed.
-        camera: the lens and the sensor; a `RelativeLens` where depth has no unit.
+        focus_distances: F (or B F), metres from the lens to the plane in focus; infinity is allowed. A `Stage` has
+            positions instead.
+        camera: the lens and the sensor; a `Stage` where it moves; a `RelativeLens` where depth has no unit.
         magnification: what each frame was magnified by when it was registered (1 by default); its blur was
             magnified with it. A renderer with a constant field of view has (d_f - f) / d_f.
         principal_point: column and row where the optical axis meets the picture, in pixels from its upper left corner
@@ -193,8 +100,8 @@ class FocalStack:
     """
 
     images: Tensor
-    focus_distances: Tensor
-    camera: Lens
+    focus_distances: Tensor = None  # type: ignore[assignment]  # a stage has positions instead
+    camera: Lens = None  # type: ignore[assignment]  # refused below
     magnification: Setting = 1.0
     principal_point: tuple[float, float] | None = None
     record: StackRecord = StackRecord()
@@ -204,20 +111,23 @@ class FocalStack:
         def __init__(
             self,
             images: Any,
-            focus_distances: Any,
-            camera: Lens,
+            focus_distances: Any = None,
+            camera: Lens | Stage | None = None,
             magnification: Any = 1.0,
             principal_point: tuple[float, float] | None = None,
             record: StackRecord = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        images = as_images(self.images)
+        if isinstance(self.camera, Stage):
+            self._put_on_stage(self.camera, images.shape[-4])
         if not isinstance(self.camera, Camera | RelativeLens):
             raise InputTypeError(
                 "{camera} must be {rule}, but is {value!r}",
-                field="camera", rule="a focalsweep.Camera or a focalsweep.RelativeLens", value=self.camera,
+                field="camera", rule="a focalsweep.Camera, a focalsweep.Stage or a focalsweep.RelativeLens",
+                value=self.camera,
             )  # fmt: skip
-        images = as_images(self.images)
         batched = images.ndim == 5
         shape = (images.shape[0], images.shape[1]) if batched else (1, images.shape[0])
         if shape[1] < 2:
@@ -234,16 +144,27 @@ class FocalStack:
             )  # fmt: skip
         magnification = as_setting("magnification", self.magnification)
         require(torch.isfinite(magnification) & (magnification > 0), magnification, "magnification", "be positive")
-        full = _expand("focus_distances", distances, shape, batched, one_each="frame")
+        full = expand_setting("focus_distances", distances, shape, batched, one_each="frame")
         camera = self.camera.expanded(shape, batched)
         require(~torch.isnan(full), full, "focus_distances", "be numbers")
         require(full > 0, full, "focus_distances", "be positive", " m")
         _check_beyond_focal_length(full, camera)
         _check_frames_differ(full, camera)
-        _expand("magnification", magnification, shape, batched, one_each="frame")
+        expand_setting("magnification", magnification, shape, batched, one_each="frame")
         object.__setattr__(self, "images", images)
         object.__setattr__(self, "focus_distances", distances)
         object.__setattr__(self, "magnification", magnification if magnification.ndim else self.magnification)
+
+    def _put_on_stage(self, stage: Stage, frames: int) -> None:
+        if self.focus_distances is not None:
+            raise InputTypeError(
+                "a stage has positions: leave out {focus_distances}",
+                field="focus_distances",
+                value=self.focus_distances,
+            )
+        distances, lens = stage.lens(frames)
+        object.__setattr__(self, "focus_distances", distances)
+        object.__setattr__(self, "camera", lens)
 
     def __repr__(self) -> str:
         shape, distances = tuple(self.images.shape), self.focus_distances
@@ -253,8 +174,8 @@ class FocalStack:
 
     @property
     def unit(self) -> Literal["m"] | None:
-        """Of depth and of focus distances; None where only their order is known."""
-        return "m" if isinstance(self.camera, Camera) else None
+        """Of the answer, depth or height; None where only the order of the frames is known."""
+        return unit_of(self.camera)
 
     @property
     def metric_camera(self) -> Camera:
@@ -286,9 +207,9 @@ class FocalStack:
         magnification = as_setting("magnification", self.magnification)
         return self._unchecked(
             images=images,
-            focus_distances=_expand("focus_distances", self.focus_distances, shape, self.batched, "frame"),
+            focus_distances=expand_setting("focus_distances", self.focus_distances, shape, self.batched, "frame"),
             camera=self.camera.expanded(shape, self.batched),
-            magnification=_expand("magnification", magnification, shape, self.batched, "frame"),
+            magnification=expand_setting("magnification", magnification, shape, self.batched, "frame"),
         )
 
     def one_of_batch(self, index: int) -> FocalStack:
@@ -297,7 +218,7 @@ class FocalStack:
         return batch._unchecked(
             images=batch.images[part],
             focus_distances=batch.focus_distances[part],
-            camera=_part_of_lens(batch.camera, part),
+            camera=part_of_lens(batch.camera, part),
             magnification=as_setting("magnification", batch.magnification)[part],
         )
 
@@ -356,13 +277,6 @@ class FocalStack:
         for name in ("images", "focus_distances", "camera", "magnification", "principal_point", "record"):
             object.__setattr__(new, name, changes.get(name, getattr(self, name)))
         return new
-
-
-def _part_of_lens(lens: Lens, part: slice) -> Lens:
-    """Of some stacks of a batch, all of its fields being tensors."""
-    if isinstance(lens, RelativeLens):
-        return RelativeLens(as_setting("slope_px", lens.slope_px)[part])
-    return lens._unchecked(**{name: value[part] for name, value in vars(lens).items()})
 
 
 def _check_beyond_focal_length(distances: Tensor, camera: Lens) -> None:

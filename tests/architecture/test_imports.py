@@ -16,6 +16,7 @@ PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
     {"errors", "progress", "version"},
     {"validation", "memory"},
+    {"lenses"},
     {"types"},
     {"optics"},
     {"sweep", "model"},

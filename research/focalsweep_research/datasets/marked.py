@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalsweep.photos.reading import RegisteredPhotos
+from focalsweep.photos.photo_stack import RegisteredPhotos
 
 MARKS = Path(__file__).resolve().parents[2] / "planes.toml"
 KEYS = {"stack", "name", "photo", "polygons"}

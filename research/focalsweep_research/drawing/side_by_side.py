@@ -19,16 +19,12 @@ from focalsweep.results.contact_sheet import (
     MARGIN,
     TEXT_SIZE,
     TICK,
-    Pixels,
     Sheet,
-    coloured,
-    depth_pixels,
-    depth_ticks,
     display_pixels,
     fit_within,
-    inverse_depth_range,
     lay_scale,
 )
+from focalsweep.results.figures import Pixels, coloured, depth_pixels, depth_ticks, inverse_depth_range
 from focalsweep.results.result import Array
 from focalsweep.sweep.frames import focused_picture
 from focalsweep.sweep.volume import plane_position

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from focalsweep.photos.photo_tags import read_photo_tags
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import CAMERA_FIELDS, StackSettings
 from focalsweep.photos.sources import Frame, read_frames
+from focalsweep.photos.stage_settings import StageSettings
 from focalsweep.photos.values import setting_to_json
 from focalsweep.progress import Progress
 from focalsweep.sweep.selection import frames_for_depth
@@ -44,6 +47,7 @@ class Photos:
         magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
         align: "auto", or "none".
         notes: what the user should know, a sentence each.
+        stage: where the lens stayed and the stage moved.
     """
 
     frames: list[Frame]
@@ -53,6 +57,7 @@ class Photos:
     magnification: list[float]
     align: str = "auto"
     notes: list[str] = field(default_factory=list)
+    stage: StageSettings | None = None
 
     @property
     def names(self) -> list[str]:
@@ -111,7 +116,7 @@ class Photos:
         stack = self.without_pixels()
         wanted = min(1.0, COPY_SCALE * working_scale(stack, DepthGrid.around(stack), size))
         bytes_a_pixel = REDUCED_BYTES if wanted < 1 else WHOLE_BYTES
-        return min(wanted, (most_bytes / (count * bytes_a_pixel * size[0] * size[1])) ** 0.5)
+        return min(wanted, math.sqrt(most_bytes / (count * bytes_a_pixel * size[0] * size[1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +190,11 @@ class RegisteredPhotos:
         photos, alignment = self.photos, self.alignment
         known = photos.settings
         settings = {name: setting_to_json(getattr(known, name)) for name in ("focal_length", "f_number", "pixel_pitch")}
-        reference = {"focus_reference": {"value": known.focus_reference, "source": known.reference_source}}
+        reference: dict[str, Any] = {
+            "focus_reference": {"value": known.focus_reference, "source": known.reference_source}
+        }
+        if photos.stage is not None:
+            reference, settings = {"stage": photos.stage.to_json()}, {}
         frames = tuple(
             {
                 "file": frame.name,

@@ -15,7 +15,9 @@ from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import MODES
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.metadata import FrameSettings, read_settings
+from focalsweep.photos.microscopy import Hyperstack, read_hyperstack
 from focalsweep.photos.photo_stack import Photos, located_errors
+from focalsweep.photos.pictures import TIFF_EXTENSIONS
 from focalsweep.photos.settings import (
     ARGUMENTS,
     SETTING_NOUNS,
@@ -25,6 +27,7 @@ from focalsweep.photos.settings import (
 )
 from focalsweep.photos.sources import Frame, find_frames, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
+from focalsweep.photos.stage_settings import STAGE_SETTINGS, StageSettings, stage_settings
 from focalsweep.types import Camera, FocalStack, RelativeLens
 
 PhotoFiles = str | Path | Sequence[str | Path]
@@ -62,7 +65,7 @@ def open_photos(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule=" or ".join(MODES), value=align
         )
-    known = [*CAMERA_KEYS, "focus_distances"]
+    known = [*CAMERA_KEYS, "focus_distances", *STAGE_SETTINGS, "channel", "time"]
     unknown = sorted(set(overrides) - set(known))
     if unknown:
         raise InputTypeError(
@@ -70,9 +73,16 @@ def open_photos(
             field=unknown[0], rule=joined(map(SettingName, known), last=", "), value=unknown[0],
         )  # fmt: skip
     frames, folder, stack_file = _find(photos, video_frames)
+    frames, file = _one_channel(frames, overrides.pop("channel", None), overrides.pop("time", None))
+    of_stage = {name: overrides.pop(name) for name in STAGE_SETTINGS if name in overrides}
+    stage = None if relative else stage_settings([frame.name for frame in frames], stack_file, file, of_stage)
     settings = _settings(frames, stack_file, overrides)
     magnification = [stack_file.magnifications.get(frame.name, 1.0) for frame in frames]
-    opened = _relative(frames, settings, magnification) if relative or _order_alone(settings) else None
+    opened = None
+    if stage is not None:
+        opened = _on_stage(frames, settings, magnification, stage)
+    elif relative or _order_alone(settings):
+        opened = _relative(frames, settings, magnification)
     if opened is None:
         opened = _metric(frames, settings, magnification, folder)
     return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
@@ -252,4 +262,46 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         camera=RelativeLens(RELATIVE_BLUR_PX / (near - far)),  # `estimate` measures how fast the blur really grows
         magnification=[magnification[i] for i in order],
         notes=[note],
+    )
+
+
+def _one_channel(frames: list[Frame], channel: int | None, time: int | None) -> tuple[list[Frame], Hyperstack | None]:
+    """Of a microscope's file the pages of one channel at one time, and what the file says."""
+    paths = {frame.path for frame in frames}
+    file = (
+        read_hyperstack(frames[0].path)
+        if len(paths) == 1 and frames[0].path.suffix.lower() in TIFF_EXTENSIONS
+        else None
+    )
+    if file is None:
+        for name, value in (("channel", channel), ("time", time)):
+            if value is not None:
+                raise InputError(
+                    "{name} is given, but the photos are no microscope's file of several",
+                    name=SettingName(name), field=name, value=value, remedy="leave it out",
+                )  # fmt: skip
+        return frames, None
+    chosen = set(file.pages(channel, time))
+    return [frame for frame in frames if frame.page in chosen], file
+
+
+def _on_stage(frames: list[Frame], settings: StackSettings, magnification: list[float], stage: StageSettings) -> Photos:
+    """Heights: the plane in focus of each frame, the highest first, as the nearest is of a lens that focuses."""
+    distances, lens = stage.stage.lens(len(frames))
+    order = distances.argsort(stable=True).tolist()
+    notes: list[str] = []
+    if lens.measure_blur:
+        notes.append(Sentence("how fast the blur grows is measured on the frames: {numerical_aperture} is not known"))
+    return Photos(
+        frames=[frames[i] for i in order],
+        settings=replace(
+            settings,
+            files=tuple(settings.files[i] for i in order),
+            focus_distances=tuple(settings.focus_distances[i] for i in order),
+        ),
+        focus_distances=distances[order].tolist(),
+        camera=lens,
+        magnification=[magnification[i] for i in order],
+        notes=notes,
+        stage=stage,
     )

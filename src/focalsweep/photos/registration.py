@@ -113,7 +113,7 @@ def build_pyramid(picture: Array, size: tuple[int, int] | None = None) -> Pyrami
     gray = reduced_for_registration(gray_of(picture), size)
     preview = np.sqrt(np.maximum(_shrunk(gray, min(1.0, FEATURE_PX / max(gray.shape))), 0))
     bright = max(float(np.quantile(preview[::2, ::2], 0.995)), 1e-6)
-    levels = []
+    levels: list[Array] = []
     while not levels or (max(gray.shape) >= 2 * COARSEST_PX and min(gray.shape) >= COARSEST_PX):
         gray = _shrunk(gray, 0.5) if levels else gray
         signal = _signal(gray)

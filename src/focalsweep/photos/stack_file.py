@@ -19,19 +19,30 @@ CAMERA_KEYS = {
     "aligned": "yes or no",
     "order": '"near-to-far" or "far-to-near"',
 }
+STAGE_KEYS = {
+    "step": "a number above 0",
+    "positions": "a list of metres",
+    "pixel_size": "a number above 0",
+    "numerical_aperture": "a number above 0",
+    "magnification": "a number above 0",
+    "direction": '"up" or "down"',
+}
 FRAME_KEYS = {
     "file": "text",
     "focus_distance": "metres above 0, or inf",
     "focus_range": "two distances above 0, [near, far]",
     "magnification": "a number from 0.1 to 10",
+    "position": "metres",
 }
+DIRECTIONS = ("up", "down")
 
 
 @dataclass(frozen=True)
 class StackFile:
-    """The [camera] table and the [[frame]] tables."""
+    """The [camera] or the [stage] table, and the [[frame]] tables."""
 
     camera: dict[str, Any] = field(default_factory=dict)
+    stage: dict[str, Any] = field(default_factory=dict)
     frames: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -48,14 +59,16 @@ def read_stack_file(folder: Path) -> StackFile:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no valid TOML, correct it: {error}") from None
-    camera, frames = settings.pop("camera", {}), settings.pop("frame", [])
+    camera, stage, frames = settings.pop("camera", {}), settings.pop("stage", {}), settings.pop("frame", [])
     if settings:
-        raise ValueError(f"{path}: unknown table {min(settings)!r}: it has [camera] and [[frame]]")
-    if not isinstance(camera, dict):
-        raise ValueError(f"{path}: camera must be a table, [camera]")
+        raise ValueError(f"{path}: unknown table {min(settings)!r}: it has [camera] or [stage], and [[frame]]")
+    for name, table in (("camera", camera), ("stage", stage)):
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: {name} must be a table, [{name}]")
     if not isinstance(frames, list) or not all(isinstance(frame, dict) for frame in frames):
         raise ValueError(f"{path}: frame must be a list of tables: write [[frame]], with two brackets, for each photo")
     _check_keys(camera, CAMERA_KEYS, path, "[camera]")
+    _check_keys(stage, STAGE_KEYS, path, "[stage]")
     names = set()
     for frame in frames:
         _check_keys(frame, FRAME_KEYS, path, f"[[frame]] of {frame.get('file', 'unnamed file')}")
@@ -69,7 +82,7 @@ def read_stack_file(folder: Path) -> StackFile:
         # A photo lies in the folder: a name that leads elsewhere is a mistake, or an attempt.
         if Path(frame["file"]).name != frame["file"] or frame["file"] in ("", "..") or "\0" in frame["file"]:
             raise ValueError(f"{path}: {frame['file']!r} is no file of this folder: put the photos beside stack.toml")
-    return StackFile(camera, frames)
+    return StackFile(camera, stage, frames)
 
 
 def _check_keys(table: dict[str, Any], keys: dict[str, str], path: Path, where: str) -> None:
@@ -89,6 +102,13 @@ def _fits(value: Any, kind: str) -> bool:
         most = math.inf if kind.startswith(("metres", "two")) else sys.float_info.max
         fits = all(isinstance(v, int | float) and not isinstance(v, bool) and 0 < v <= most for v in values)
         return fits and (len(values) == 2 if kind.startswith("two") else not isinstance(value, list))
+    if kind in ("metres", "a list of metres"):
+        values = value if kind.startswith("a list") else [value]
+        return isinstance(values, list) and all(
+            isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values
+        )
+    if "up" in kind and "down" in kind:
+        return value in DIRECTIONS
     if kind == "text":
         return isinstance(value, str)
     if kind == "yes or no":

@@ -62,6 +62,7 @@ def read_page(path: Path, number: int) -> Decoded:
         said = exif_transfer(_tag(exif, "ColorSpace", COLOR_SPACE_TAG), None, _tag(exif, "Gamma", GAMMA_TAG))
         profile = page.tags.valueof(34675)
         orientation = check_orientation(_plain(page.tags.valueof(ORIENTATION_TAG, 1)), notes)
+        microscope = "OME-TIFF" if file.is_ome else "ImageJ" if file.is_imagej else None
         palette = np.asarray(page.colormap).T if colours == "PALETTE" else None
     if palette is not None:
         codes, white = palette[codes[..., 0]], 65535
@@ -79,6 +80,8 @@ def read_page(path: Path, number: int) -> Decoded:
         return Decoded(codes, None, depth, LINEAR.said_by("float"), orientation, notes)
     if colours == "MINISWHITE":
         codes = white - codes
+    if microscope and said is None and not profile:
+        said = LINEAR.said_by(microscope)  # a count of photons, whatever a picture of so many bits would be
     transfer = choose_transfer(bytes(profile) if profile else None, said, notes)
     return Decoded(codes, white, depth, transfer, orientation, notes)
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from focalsweep.lenses import StageLens, unit_of
 from focalsweep.progress import Progress
-from focalsweep.types import Camera, DepthGrid, Lens, PhotoTags
+from focalsweep.types import DepthGrid, Lens, PhotoTags
 
 Array = npt.NDArray[np.float32]
 
@@ -21,7 +22,7 @@ class DepthResult:
     """The answer for a stack. Arrays have the axes H W (B H W for a batch).
 
     Args:
-        depth: metres from the lens along the optical axis; without a unit where `unit` is None.
+        depth: metres from the lens along the optical axis; of a stage the height; without a unit where `unit` is None.
         std: one standard deviation of depth, in its unit.
         confidence: 0 to 1, the probability that the true plane is the chosen one or a direct neighbour.
         all_in_focus: H W C, linear light.
@@ -49,7 +50,12 @@ class DepthResult:
     @property
     def unit(self) -> Literal["m"] | None:
         """Of depth and std; None where only the order of the frames was known."""
-        return "m" if isinstance(self.camera, Camera) else None
+        return unit_of(self.camera)
+
+    @property
+    def quantity(self) -> Literal["depth", "height"]:
+        """What `depth` holds: from the lens along its axis, or, of a stage, upwards from position 0."""
+        return "height" if isinstance(self.camera, StageLens) else "depth"
 
     def save(self, folder: str | Path, exports: Sequence[str] = (), progress: Progress | None = None) -> list[Path]:
         """Write depth.npz, depth.png, all_in_focus.png, run.json and, of metres, depth_mm.png; returns their paths.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -57,8 +58,8 @@ def with_frames(stack: FocalStack, chosen: Sequence[int]) -> FocalStack:
 
 
 def _of_frames(lens: Lens, index: list[int]) -> Lens:
-    changed = {name: value[index] for name, value in vars(lens).items() if isinstance(value, torch.Tensor)}
-    changed = {name: value for name, value in changed.items() if value.ndim}
+    tensors = {name: value for name, value in vars(lens).items() if isinstance(value, torch.Tensor)}
+    changed: dict[str, Any] = {name: value[index] for name, value in tensors.items() if value.ndim}
     return replace(lens, **changed) if changed else lens
 
 
