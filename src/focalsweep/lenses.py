@@ -160,6 +160,7 @@ class Stage:
         magnification: of the objective, where `pixel_size` is the sensor's.
         upwards: whether the plane in focus rises towards the lens from frame to frame, as it does where the camera is
             raised; False where the specimen is.
+        rail: whether the whole camera moves and sees things grow as it nears them; a microscope's picture only shifts.
     """
 
     step: float | None = None
@@ -168,6 +169,7 @@ class Stage:
     numerical_aperture: float | None = None
     magnification: float | None = None
     upwards: bool = True
+    rail: bool = False
 
     def __post_init__(self) -> None:
         if (self.step is None) == (self.positions is None):

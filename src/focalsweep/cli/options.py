@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,8 +53,9 @@ Align = Annotated[
     str,
     typer.Option(
         FLAGS["align"],
-        help="auto: register the frames; none: they lie on each other already; only: write them registered, no depth.",
-        autocompletion=_one_of("auto", "none", "only"),
+        help="auto: register the frames; shift: by shifts alone; none: they lie on each other already; only: write "
+        "them registered, no depth.",
+        autocompletion=_one_of("auto", "shift", "none", "only"),
     ),
 ]
 Relative = Annotated[
@@ -78,6 +80,30 @@ Reference = Annotated[
         autocompletion=_one_of("lens", "sensor"),
     ),
 ]
+Step = Annotated[
+    float | None,
+    typer.Option(FLAGS["step"], help="A stage or rail moved so many micrometres a frame: heights, with one lens."),
+]
+PixelSize = Annotated[
+    float | None, typer.Option(FLAGS["pixel_size"], help="Micrometres of the specimen that a pixel shows.")
+]
+Aperture = Annotated[
+    float | None,
+    typer.Option(FLAGS["numerical_aperture"], help="Of the objective, in air; measured on the frames if not known."),
+]
+Objective = Annotated[
+    str | None,
+    typer.Option(FLAGS["objective"], help="Magnification and aperture: 20x/0.45. With --pixel-pitch-um: pixel size."),
+]
+StageUp = Annotated[
+    bool | None,
+    typer.Option("--stage-up/--stage-down", help="Whether the plane in focus rises or sinks from frame to frame."),
+]
+Rail = Annotated[
+    bool, typer.Option(FLAGS["rail"], help="The whole camera moves (macro rail): things grow as it nears them.")
+]
+Channel = Annotated[int | None, typer.Option(FLAGS["channel"], min=0, help="Of a microscope's file, from 0.")]
+Time = Annotated[int | None, typer.Option(FLAGS["time"], min=0, help="Of a microscope's file, from 0.")]
 Near = Annotated[float | None, typer.Option(FLAGS["near"], help="Nearest depth to look at, metres.")]
 Far = Annotated[float | None, typer.Option(FLAGS["far"], help="Farthest depth to look at, metres; inf is allowed.")]
 Refine = Annotated[
@@ -153,6 +179,40 @@ def _planes(near: float | None, far: float | None) -> DepthGrid | None:
             field="near", value=(near, far), nearest=near, farthest=far,
         )  # fmt: skip
     return DepthGrid.uniform_in_inverse_depth(near, far)
+
+
+def read_stage(
+    step_um: float | None,
+    pixel_size_um: float | None,
+    numerical_aperture: float | None,
+    objective: str | None,
+    stage_up: bool | None,
+    rail: bool,
+    channel: int | None,
+    time: int | None,
+    pixel_pitch_um: float | None,
+) -> dict[str, Any]:
+    """What is said of a stage, as `load_stack` takes it."""
+    given: dict[str, Any] = {
+        "step": _metres(step_um, 1e-6),
+        "pixel_size": _metres(read_positive(pixel_size_um, "pixel_size"), 1e-6),
+        "numerical_aperture": read_positive(numerical_aperture, "numerical_aperture"),
+        "direction": None if stage_up is None else "up" if stage_up else "down",
+        "rail": rail or None,
+        "channel": channel,
+        "time": time,
+    }
+    if objective is not None:
+        found = re.fullmatch(r"\s*([\d.]+)\s*[xX]\s*/\s*([\d.]+)\s*", objective)
+        if found is None:
+            raise InputError(
+                "{objective} must be {rule}, but is {value!r}",
+                field="objective", rule="magnification and aperture, 20x/0.45", value=objective,
+            )  # fmt: skip
+        given["numerical_aperture"] = given["numerical_aperture"] or float(found[2])
+        if given["pixel_size"] is None and pixel_pitch_um is not None:
+            given["pixel_size"] = pixel_pitch_um * 1e-6 / float(found[1])
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def read_overrides(

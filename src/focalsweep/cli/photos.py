@@ -14,6 +14,8 @@ from rich.text import Text
 from focalsweep.cli.console import print_table, say, say_note, stages
 from focalsweep.cli.options import (
     Align,
+    Aperture,
+    Channel,
     Device,
     Distances,
     Export,
@@ -24,18 +26,25 @@ from focalsweep.cli.options import (
     Memory,
     Method,
     Near,
+    Objective,
     Output,
     PhotosArgument,
     PixelPitch,
+    PixelSize,
     Quiet,
+    Rail,
     Reference,
     Refine,
     Relative,
     Sheet,
+    StageUp,
+    Step,
+    Time,
     VideoFrames,
     check_output,
     read_job,
     read_overrides,
+    read_stage,
 )
 from focalsweep.cli.words import FLAGS, FLAGS_OF_OTHERS, WORDS
 from focalsweep.errors import InputError
@@ -43,6 +52,7 @@ from focalsweep.errors import say as say_with
 from focalsweep.photos.demo import DEMO_STACK, demo_depth
 
 if TYPE_CHECKING:
+    from focalsweep.results.result import DepthResult
     from focalsweep.to_files import Job
 
 
@@ -58,6 +68,14 @@ def depth(
     pixel_pitch_um: PixelPitch = None,
     focus_distances: Distances = None,
     focus_reference: Reference = None,
+    step_um: Step = None,
+    pixel_size_um: PixelSize = None,
+    numerical_aperture: Aperture = None,
+    objective: Objective = None,
+    stage_up: StageUp = None,
+    rail: Rail = False,
+    channel: Channel = None,
+    time: Time = None,
     near: Near = None,
     far: Far = None,
     refine: Refine = True,
@@ -78,13 +96,16 @@ def depth(
 
     focalsweep depth a.jpg b.jpg c.jpg --focus-distances 0.35,0.5,0.9 --export ply,glb
     """
-    if align not in ("auto", "none", "only"):
+    if align not in ("auto", "shift", "none", "only"):
         raise InputError(
-            "{align} must be {rule}, but is {value!r}", field="align", rule="auto, none or only", value=align
+            "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
     job = read_job(method, device, near, far, refine, memory, export, sheet)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
+    given |= read_stage(
+        step_um, pixel_size_um, numerical_aperture, objective, stage_up, rail, channel, time, pixel_pitch_um
+    )
     settings = {"align": "auto" if align == "only" else align, "relative": relative, "video_frames": frames, **given}
     written, summary = (
         _align_only(photos, output, settings, quiet)
@@ -113,10 +134,16 @@ def _estimate(photos: Sequence[Path], output: Path, job: Job, quiet: bool) -> tu
             say_note(note)
         if known.size:
             near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist()
-            unit = " m" if done.result.unit else ", without a unit"
-            say(f"depth from {near:.3g} to {far:.3g}, median {median:.3g}{unit}; look at {output / 'depth.png'}")
+            say(f"{_spread(done.result, near, median, far)}; look at {output / 'depth.png'}")
     summary = done.summary | {"warnings": [say_with(note, WORDS) for note in done.summary["warnings"]]}
     return done.files, {"files": [str(path) for path in done.files], **summary}
+
+
+def _spread(result: DepthResult, near: float, median: float, far: float) -> str:
+    if result.quantity == "height":
+        return f"height from {near * 1e6:.4g} to {far * 1e6:.4g} µm, median {median * 1e6:.4g} µm"
+    unit = " m" if result.unit else ", without a unit"
+    return f"depth from {near:.3g} to {far:.3g}, median {median:.3g}{unit}"
 
 
 def _align_only(

@@ -15,6 +15,14 @@ FLAGS = {
     "pixel_pitch": "--pixel-pitch-um",
     "focus_distances": "--focus-distances",
     "focus_reference": "--focus-reference",
+    "step": "--step-um",
+    "pixel_size": "--pixel-size-um",
+    "numerical_aperture": "--numerical-aperture",
+    "objective": "--objective",
+    "direction": "--stage-up or --stage-down",
+    "rail": "--rail",
+    "channel": "--channel",
+    "time": "--time",
     "near": "--near",
     "far": "--far",
     "refine": "--refine",
@@ -35,6 +43,8 @@ PHRASES = {
     "images": "the photos",
     "order": "order in stack.toml",
     "aligned": "aligned in stack.toml",
+    "positions": "positions in [stage] of stack.toml",
+    "magnification": "magnification in stack.toml",
     "stack.toml": "stack.toml (focalsweep inspect --write)",
 }
 """What has no flag."""

@@ -27,7 +27,7 @@ from focalsweep.photos.registration import (
     registration_scale,
 )
 
-MODES = ("auto", "none")
+MODES = ("auto", "shift", "none")
 STILL_PX = 0.15  # at the finest level: less motion is left alone, resampling would blur for nothing
 STILL_GAIN = 0.003  # exposure closer than this is left alone
 NOTED_GAIN = 0.02  # exposure drift beyond this gets a note
@@ -139,7 +139,8 @@ def measure_alignment(
     Args:
         frames: in focus order, linear light, float32, of one size. Each is taken once and let go, so a sequence
             that reads its photos when asked keeps one in memory.
-        mode: "auto", or "none": the frames are registered already, nothing is measured.
+        mode: "auto"; "shift" where frames can only lie beside each other; or "none": they are registered already,
+            nothing is measured.
         names: what the notes call the frames; by default "frame 0" and so on.
         reference: the frame to lay the others onto; by default the middle one of those kept.
         size: H W of the photos, where the frames are smaller than they are (`reduced_for_registration`).
@@ -155,7 +156,7 @@ def measure_alignment(
         raise ValueError(f"reference must be a frame from 0 to {len(frames) - 1}, but is {reference}")
     if mode == "none":
         return _unmoved(len(frames), size or frames[0].shape[:2], reference)
-    size, links, exposures = _measure(frames, names, size)
+    size, links, exposures = _measure(frames, names, size, mode == "shift")
     kept, notes = _choose(links, names)
     reference, note = _choose_reference(kept, reference, names)
     notes += note
@@ -196,7 +197,7 @@ class _Link:
 
 
 def _measure(
-    frames: Sequence[Array], names: Sequence[str], size: tuple[int, int] | None
+    frames: Sequence[Array], names: Sequence[str], size: tuple[int, int] | None, shift_only: bool
 ) -> tuple[tuple[int, int], list[_Link], list[Array]]:
     """Each frame attached to the end of a chain that it registers with, or the start of a new one."""
     links: list[_Link] = []
@@ -216,7 +217,7 @@ def _measure(
         likely = sorted(range(len(tails)), key=lambda chain: (lengths[chain], tails[chain][0]), reverse=True)
         for chain in likely[:CHAINS_TRIED]:
             last, other = tails[chain]
-            found = register(other, pyramid)
+            found = register(other, pyramid, shift_only=shift_only)
             if found.plausible:
                 links.append(_Link(chain, found.transform @ links[last].pose, found.residual_px))
                 tails[chain] = (index, pyramid)

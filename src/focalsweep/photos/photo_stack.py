@@ -45,7 +45,7 @@ class Photos:
         focus_distances: metres from the lens; of a `RelativeLens` an order only.
         camera: of the full-size pictures.
         magnification: of each frame, as a stack.toml gives it; alignment's comes on top.
-        align: "auto", or "none".
+        align: one of alignment.MODES.
         notes: what the user should know, a sentence each.
         stage: where the lens stayed and the stage moved.
     """

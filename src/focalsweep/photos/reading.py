@@ -85,6 +85,8 @@ def open_photos(
         opened = _relative(frames, settings, magnification)
     if opened is None:
         opened = _metric(frames, settings, magnification, folder)
+    if stage is not None and align == "auto" and not stage.stage.rail:
+        align = "shift"
     return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
 
 

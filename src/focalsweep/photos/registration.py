@@ -58,7 +58,7 @@ class Registration:
     Args:
         transform: from normal coordinates of the first to those of the second.
         correlation: of their signals at the level where pairs are judged, up to 1.
-        model: "similarity", "affine" or "homography".
+        model: "shift", "similarity", "affine" or "homography".
         residual_px: what is left over, in pixels of the photos: the 90th percentile over tiles of the shift that
             would bring each into place. Parallax shows here; no transform of the whole picture mends it.
     """
@@ -174,10 +174,10 @@ def _widely_blurred(picture: Array, std_px: float) -> Array:
     return np.asarray(cv2.resize(small, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
-def register(first: Pyramid, second: Pyramid) -> Registration:
+def register(first: Pyramid, second: Pyramid, *, shift_only: bool = False) -> Registration:
     """The transform from the first picture to the second; look at `plausible` before you trust it."""
-    found = _climb(first, second, np.eye(3), from_features=False)
-    if not found.plausible:
+    found = _climb(first, second, np.eye(3), from_features=False, shift_only=shift_only)
+    if not found.plausible and not shift_only:
         start = _match_features(first, second)
         if start is not None:
             again = _climb(first, second, start, from_features=True)
@@ -186,10 +186,12 @@ def register(first: Pyramid, second: Pyramid) -> Registration:
     return found
 
 
-def _climb(first: Pyramid, second: Pyramid, start: Transform, *, from_features: bool) -> Registration:
+def _climb(
+    first: Pyramid, second: Pyramid, start: Transform, *, from_features: bool, shift_only: bool = False
+) -> Registration:
     """Coarse to fine: a shift, then a similarity, then the model that the judged level asks for."""
     judged = max((i for i, level in enumerate(first.levels) if max(level.shape) <= JUDGED_PX), default=0)
-    transform, model, correlation = start, "similarity", 0.0
+    transform, model, correlation = start, "shift" if shift_only else "similarity", 0.0
     for i in range(judged if from_features else 0, len(first.levels)):
         pair = first, second, i
         if i == 0 and judged > 0:
@@ -199,7 +201,7 @@ def _climb(first: Pyramid, second: Pyramid, start: Transform, *, from_features: 
             transform, correlation = refined, here
             if correlation < LEAST_CORRELATION:
                 break
-            for richer in ("affine", "homography"):
+            for richer in () if shift_only else ("affine", "homography"):
                 bent, better = _refine(*pair, transform, richer)
                 if 1 - better < WORTHWHILE * (1 - correlation) - 1e-4:
                     transform, model, correlation = bent, richer, better

@@ -26,6 +26,7 @@ STAGE_KEYS = {
     "numerical_aperture": "a number above 0",
     "magnification": "a number above 0",
     "direction": '"up" or "down"',
+    "rail": "yes or no",
 }
 FRAME_KEYS = {
     "file": "text",

@@ -11,7 +11,7 @@ from focalsweep.photos.microscopy import Hyperstack
 from focalsweep.photos.stack_file import StackFile
 from focalsweep.types import Stage
 
-STAGE_SETTINGS = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "direction")
+STAGE_SETTINGS = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "direction", "rail")
 """Keywords of `load_stack`, keys of [stage]; lengths in metres."""
 
 
@@ -24,15 +24,13 @@ class StageSettings:
 
     def to_json(self) -> dict[str, Any]:
         """For run.json: every setting that is known with its source."""
-        values = {name: getattr(self.stage, name, None) for name in STAGE_SETTINGS if name != "direction"}
-        said = {
-            name: {"value": value, "source": self.sources[name]} for name, value in values.items() if value is not None
+        values = {name: getattr(self.stage, name, None) for name in STAGE_SETTINGS}
+        values["direction"] = "up" if self.stage.upwards else "down"
+        return {
+            name: {"value": value, "source": self.sources.get(name, "assumed")}
+            for name, value in values.items()
+            if value is not None
         }
-        direction = {
-            "value": "up" if self.stage.upwards else "down",
-            "source": self.sources.get("direction", "assumed"),
-        }
-        return {**said, "direction": direction}
 
 
 def stage_settings(

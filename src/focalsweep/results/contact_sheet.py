@@ -14,16 +14,14 @@ import numpy as np
 from focalsweep.results.figures import (
     Pixels,
     coloured,
-    depth_pixels,
-    depth_ticks,
     hatched,
-    inverse_depth_range,
+    in_colours,
     is_unsure,
     metres,
     srgb_8_bit,
 )
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.types import Camera, FocalStack
+from focalsweep.types import Camera, FocalStack, StageLens
 
 if TYPE_CHECKING:
     from PIL import ImageDraw, ImageFont
@@ -66,7 +64,7 @@ def contact_sheet(
     y: float = MARGIN
     y = sheet.text((MARGIN, y), title or f"Focal stack of {stack.frame_count} frames", TITLE_SIZE, INK) + 6
     y = sheet.text((MARGIN, y), _describe(stack, result), TEXT_SIZE, FAINT_INK) + 2 * GAP
-    y = _lay_frames(sheet, stack, y, relative=result.unit is None) + 2 * GAP
+    y = _lay_frames(sheet, stack, y) + 2 * GAP
     bottom = _lay_panels(sheet, result, y)
     return sheet.png(bottom + MARGIN)
 
@@ -131,8 +129,8 @@ class Sheet:
         return buffer.getvalue()
 
 
-def _lay_frames(sheet: Sheet, stack: FocalStack, top: float, relative: bool) -> float:
-    """Thumbnails in rows of equal length, each over its focus distance; returns the y below them."""
+def _lay_frames(sheet: Sheet, stack: FocalStack, top: float) -> float:
+    """Thumbnails in rows of equal length, each over its focus distance or height; returns the y below them."""
     distances = stack.focus_distances.detach().cpu().reshape(-1).tolist()
     order = sorted(range(len(distances)), key=distances.__getitem__)
     columns = max(LEAST_COLUMNS, math.ceil(len(order) / math.ceil(len(order) / MOST_COLUMNS)))
@@ -146,7 +144,9 @@ def _lay_frames(sheet: Sheet, stack: FocalStack, top: float, relative: bool) -> 
         y = top + row * (height + LINE + 6 + GAP)
         pixels = display_pixels(stack.images[frame].detach().cpu().float().movedim(0, -1).numpy())
         sheet.picture(pixels, (middle - width / 2, y, middle + width / 2, y + height))
-        label = f"frame {number + 1}" if relative else metres(distances[frame])
+        label = metres(distances[frame]) if stack.unit else f"frame {number + 1}"
+        if isinstance(stack.camera, StageLens):
+            label = metres(float(stack.camera.heights(stack.focus_distances[frame])))
         bottom = sheet.text((middle, y + height + 6), label, TEXT_SIZE, INK, "ma")
     return bottom
 
@@ -156,19 +156,19 @@ def _lay_panels(sheet: Sheet, result: DepthResult, top: float) -> float:
     import matplotlib
 
     relative = result.unit is None
-    near, far = inverse_depth_range(result.depth)
     # Of a large picture every n-th pixel: colours take 32 bytes each, and a panel shows no more.
     part = (slice(None, None, max(1, result.depth.shape[1] // MOST_PANEL_PX)),) * 2
     unsure = is_unsure(result.depth[part], result.confidence[part])
-    depth_words = "Depth (relative, no unit)" if relative else "Depth"
+    depth_words = "Depth (relative, no unit)" if relative else result.quantity.capitalize()
     warm_to_cold, dark_to_light = matplotlib.colormaps["turbo_r"], matplotlib.colormaps["YlGnBu_r"]
+    pixels, ticks = in_colours(result.depth, part, warm_to_cold, result.unit, result.quantity)
     panels = [
         ("Sharp all over", display_pixels(result.all_in_focus), None, []),
         (
             depth_words + (", hatched where unsure" if unsure.any() else ""),
-            hatched(depth_pixels(result.depth[part], near, far, warm_to_cold), unsure),
+            hatched(pixels, unsure),
             warm_to_cold,
-            [(0.0, "near"), (1.0, "far")] if relative else depth_ticks(near, far),
+            ticks,
         ),
         ("Confidence", coloured(result.confidence[part], dark_to_light), dark_to_light, CONFIDENCE_TICKS),
     ]

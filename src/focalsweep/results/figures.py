@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,18 @@ def srgb_8_bit(linear: Array) -> npt.NDArray[np.uint8]:
 
 
 def depth_picture(
-    depth: Array, title: str | None = None, *, unit: str | None = "m", confidence: Array | None = None
+    depth: Array,
+    title: str | None = None,
+    *,
+    unit: str | None = "m",
+    confidence: Array | None = None,
+    quantity: Literal["depth", "height"] = "depth",
 ) -> bytes:
     """A PNG of depth H W, near warm and far cold, equal steps of colour for equal steps of 1/depth.
 
     The scale has round lengths, or says near and far alone where depth has no unit. Where the confidence is below
-    one half, colours are faint and hatched, and a line below says what that means.
+    one half, colours are faint and hatched, and a line below says what that means. Heights run from high, warm, to
+    low, cold, in equal steps.
     """
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -52,9 +58,8 @@ def depth_picture(
 
     stride = math.ceil(depth.shape[1] / WIDEST_PX)  # more pixels than the figure has only take memory
     part = (slice(None, None, stride), slice(None, None, stride))
-    near, far = inverse_depth_range(depth)
     colours = colormaps["turbo_r"]
-    pixels = depth_pixels(depth[part], near, far, colours)
+    pixels, ticks = in_colours(depth, part, colours, unit, quantity)
     unsure = np.zeros(depth.shape, bool) if confidence is None else is_unsure(depth, confidence)
     pixels = hatched(pixels, unsure[part])
     height, width = depth.shape
@@ -72,12 +77,47 @@ def depth_picture(
         figure.text(0.01, 0.25 * below, f"hatched: unsure ({UNSURE_WORDS}), {unsure.mean():.0%}", va="bottom", size=8)
     place = figure.add_axes((0.85, 0.04 + below, 0.03, 0.9 - below))
     bar = figure.colorbar(ScalarMappable(Normalize(0, 1), colours), cax=place)
-    ticks = [(0.0, "near"), (1.0, "far")] if unit is None else spaced(depth_ticks(near, far), least=0.06)
+    ticks = spaced(ticks, least=0.06)
     bar.set_ticks([share for share, _ in ticks], labels=[label for _, label in ticks])
     bar.ax.invert_yaxis()  # near at the top
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()
+
+
+def in_colours(
+    depth: Array, part: tuple[slice, slice], colours: Any, unit: str | None, quantity: Literal["depth", "height"]
+) -> tuple[Pixels, list[tuple[float, str]]]:
+    """A part of a map of depth or height in the colours of the whole, and the ticks of its scale."""
+    if quantity == "height":
+        high, low = height_range(depth)
+        return height_pixels(depth[part], high, low, colours), height_ticks(high, low)
+    near, far = inverse_depth_range(depth)
+    ticks = [(0.0, "near"), (1.0, "far")] if unit is None else depth_ticks(near, far)
+    return depth_pixels(depth[part], near, far, colours), ticks
+
+
+def height_range(height: Array) -> tuple[float, float]:
+    """The highest and the lowest place that colours span, without the outermost 0.5 % at either end."""
+    known = height[np.isfinite(height)].astype(np.float64)
+    if known.size == 0:
+        return 1.0, 0.0
+    high, low = np.quantile(known, [0.995, 0.005]).tolist()
+    return (high, low) if high > low else (low + 1e-9, low)
+
+
+def height_pixels(height: Array, high: float, low: float, colours: Any) -> Pixels:
+    """Height in colours, in equal steps from `high` to `low`; gray where there is none."""
+    return coloured((high - height.astype(np.float64)) / (high - low), colours)
+
+
+def height_ticks(high: float, low: float) -> list[tuple[float, str]]:
+    """Round heights within a range: (share of the bar from high to low, label), all in one unit."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(step * power for step in (1, 2, 5, 10) if 4.001 * step * power >= high - low)
+    values = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    labels = lengths(values, typical=max(abs(high), abs(low)))
+    return [((high - value) / (high - low), label) for value, label in zip(values, labels, strict=True)]
 
 
 def is_unsure(depth: Array, confidence: Array) -> npt.NDArray[np.bool_]:

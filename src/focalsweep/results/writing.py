@@ -24,6 +24,7 @@ from focalsweep.results.figures import depth_picture
 from focalsweep.results.folder import MANIFEST, remove_file, sync_folder, try_lock, write_set
 from focalsweep.results.folder import Writer as Writer
 from focalsweep.results.geometry import NothingKnownError, projection_px
+from focalsweep.results.heights import height_png_bytes, height_tiff_bytes
 from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
@@ -51,8 +52,13 @@ def write_result(
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
     exported = _export(result, exports)
     geometry = _geometry(result)
-    record: dict[str, Any] = {"unit": result.unit, "geometry": geometry, **result.record}
-    arrays: dict[str, Any] = {"depth": result.depth, "std": result.std, "confidence": result.confidence, **geometry}
+    record: dict[str, Any] = {"unit": result.unit, "quantity": result.quantity, "geometry": geometry, **result.record}
+    arrays: dict[str, Any] = {
+        result.quantity: result.depth,
+        "std": result.std,
+        "confidence": result.confidence,
+        **geometry,
+    }
     writers: dict[str, Writer] = {"depth.npz": lambda file: np.savez_compressed(file, **arrays)}
     if isinstance(result.camera, Camera):
         camera = _camera_settings(result.camera)
@@ -60,8 +66,13 @@ def write_result(
         step = depth_step(result.depth)
         record = {"depth_mm_png": {"metres_per_step": step, "no_depth": 0}, "camera": camera, **record}
         writers["depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
+    if result.quantity == "height":
+        png, scale = height_png_bytes(result)
+        record = {"height_png": scale, **record}
+        writers["height.png"] = partial(_write_bytes, png)
+        writers["height.tif"] = lambda file: file.write(height_tiff_bytes(result))
     writers["depth.png"] = lambda file: file.write(
-        depth_picture(result.depth, unit=result.unit, confidence=result.confidence)
+        depth_picture(result.depth, unit=result.unit, confidence=result.confidence, quantity=result.quantity)
     )
     writers["all_in_focus.png"] = lambda file: _write_picture(result, file)
     writers |= {name: partial(_write_bytes, data) for name, data in {**exported, **(more or {})}.items()}
@@ -87,7 +98,7 @@ def _geometry(result: DepthResult) -> dict[str, Any]:
         "principal_point": list(result.principal_point or (width / 2, height / 2)),
         "crop_offset": [area["columns"][0], area["rows"][0]] if area else [0, 0],
     }
-    return geometry | ({"projection_px": projection_px(result)} if result.unit == "m" else {})
+    return geometry | ({"projection_px": projection_px(result)} if isinstance(result.camera, Camera) else {})
 
 
 def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
@@ -99,7 +110,7 @@ def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name in names:
         file, make = EXPORTS[name]
-        if result.unit is None and name in IN_METRES:
+        if not isinstance(result.camera, Camera) and name in IN_METRES:
             warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
             continue
         try:
