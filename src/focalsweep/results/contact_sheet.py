@@ -62,11 +62,17 @@ def contact_sheet(
         raise ValueError(f"a contact sheet is not legible below 800 px, but width_px is {width_px}")
     sheet = Sheet(width_px)
     y: float = MARGIN
-    y = sheet.text((MARGIN, y), title or f"Focal stack of {stack.frame_count} frames", TITLE_SIZE, INK) + 6
+    y = sheet.text((MARGIN, y), title or _title(stack, result), TITLE_SIZE, INK) + 6
     y = sheet.text((MARGIN, y), _describe(stack, result), TEXT_SIZE, FAINT_INK) + 2 * GAP
     y = _lay_frames(sheet, stack, y) + 2 * GAP
     bottom = _lay_panels(sheet, result, y)
     return sheet.png(bottom + MARGIN)
+
+
+def _title(stack: FocalStack, result: DepthResult) -> str:
+    shown = stack.frame_count
+    taken = result.record.get("summary", {}).get("frames", shown)
+    return f"Focal stack of {taken} frames" + (f", {shown} of them read for depth" if shown < taken else "")
 
 
 class Sheet:
@@ -146,7 +152,7 @@ def _lay_frames(sheet: Sheet, stack: FocalStack, top: float) -> float:
         sheet.picture(pixels, (middle - width / 2, y, middle + width / 2, y + height))
         label = metres(distances[frame]) if stack.unit else f"frame {number + 1}"
         if isinstance(stack.camera, StageLens):
-            label = metres(float(stack.camera.heights(stack.focus_distances[frame])))
+            label = metres(round(float(stack.camera.heights(stack.focus_distances[frame])), 12))
         bottom = sheet.text((middle, y + height + 6), label, TEXT_SIZE, INK, "ma")
     return bottom
 

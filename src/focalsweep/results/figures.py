@@ -114,7 +114,7 @@ def height_pixels(height: Array, high: float, low: float, colours: Any) -> Pixel
 def height_ticks(high: float, low: float) -> list[tuple[float, str]]:
     """Round heights within a range: (share of the bar from high to low, label), all in one unit."""
     power = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(step * power for step in (1, 2, 5, 10) if 4.001 * step * power >= high - low)
+    step = next(step * power for step in (1, 2, 5, 10) if 6.001 * step * power >= high - low)
     values = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
     labels = lengths(values, typical=max(abs(high), abs(low)))
     return [((high - value) / (high - low), label) for value, label in zip(values, labels, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.sweep.working_size import LARGEST_BLUR_PX
-from focalsweep.types import Camera, FocalStack, Lens
+from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StageLens
 from focalsweep.validation import as_setting
 
 ALWAYS_USED = 12  # a stack of so few frames is used whole
@@ -21,16 +22,19 @@ MARGIN = 1.25  # of the span of focus, over which planes lie, has the largest bl
 def frames_for_depth(stack: FocalStack) -> list[int]:
     """The places of the frames that depth is found with, in order; the first and the last frame are among them.
 
-    Pixels are not looked at. Frames that differ in aperture are all used.
+    Pixels are not looked at. Frames that differ in aperture are all used, and so are those of a stage: heights are
+    wanted to a part of its step. Where nothing is known of the lens the blur may be the widest there is.
     """
     everything = list(range(stack.frame_count))
     camera = stack.camera
-    if stack.frame_count <= ALWAYS_USED or (isinstance(camera, Camera) and as_setting("", camera.f_number).ndim):
+    apertures_differ = isinstance(camera, Camera) and as_setting("", camera.f_number).ndim > 0
+    if stack.frame_count <= ALWAYS_USED or apertures_differ or isinstance(camera, StageLens):
         return everything
     focus = 1 / stack.focus_distances.detach()
     slope = blur_slope_px(stack.focus_distances, camera, stack.magnification).mean()
     span = float(focus.max() - focus.min())
-    worked_at_px = min(float(slope) * span, LARGEST_BLUR_PX / MARGIN)
+    widest_px = math.inf if isinstance(camera, RelativeLens) else float(slope) * span
+    worked_at_px = min(widest_px, LARGEST_BLUR_PX / MARGIN)
     least_step = LEAST_STEP_PX / max(worked_at_px, LEAST_STEP_PX) * span
     order = focus.argsort(descending=True, stable=True).tolist()
     chosen = [order[0]]
