@@ -25,7 +25,7 @@ def versions() -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Of the checkout that runs, or that the package was installed from; FOCALSWEEP_COMMIT says it where git is not."""
+    """Of the checkout that runs, or that the package was made from; FOCALSWEEP_COMMIT says it where git is not."""
     told = os.environ.get("FOCALSWEEP_COMMIT")
     if told:
         return told
@@ -36,6 +36,9 @@ def commit() -> str | None:
             return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
         except (OSError, subprocess.SubprocessError):
             return None
+    built_from = here / "commit.txt"  # hatch_build.py writes it into a wheel
+    if built_from.is_file():
+        return built_from.read_text().strip()
     try:
         origin = json.loads(distribution("focalsweep").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

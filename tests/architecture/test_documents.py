@@ -4,8 +4,12 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from focalsweep.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"focalsweep": ROOT / "src" / "focalsweep", "focalsweep_research": ROOT / "research" / "focalsweep_research"}
@@ -180,3 +184,41 @@ def test_code_refers_to_documents_and_files_that_are_there() -> None:
     lost = {str(path.relative_to(ROOT)): lost_references(path.read_text(), names) for path in files}
     assert {path: found for path, found in lost.items() if found} == {}
     assert lost_references("see plan.md, `kernels.py` and sweep/costs.py", names) == {"plan.md", "kernels.py"}
+
+
+def commands_in(text: str) -> list[str]:
+    """Calls of the command line in a document: in backquotes, which a line may break, and in blocks."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+    called = [re.sub(r"^.*focalsweep\.cli\.main (-- )?", "focalsweep ", call) for call in (*lines, *spans)]
+    return [call for call in called if re.match(r"focalsweep [a-z]+( |$)", call)]
+
+
+def unknown_parts(call: str) -> list[str]:
+    """The command, or the options of it, that the command line does not have."""
+    _, name, *words = call.split()
+    group: Any = typer.main.get_command(app)
+    if name not in group.commands:
+        return [name]
+    command, words = group.commands[name], [*words, ""]
+    if hasattr(command, "commands"):
+        if words[0].startswith("-") or not words[0]:
+            return []
+        if words[0] not in command.commands:
+            return [words[0]]
+        command = command.commands[words[0]]
+    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return [word for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_of_a_document_are_understood(document: Path) -> None:
+    wrong = {call: unknown_parts(call) for call in commands_in(document.read_text())}
+    assert {call: parts for call, parts in wrong.items() if parts} == {}
+
+
+def test_a_command_that_is_gone_is_noticed() -> None:
+    text = "`focalsweep deep x` and `focalsweep\ndepth x --relativ`\n```sh\nfocalsweep bench speedy  # slow\n```\n"
+    assert [unknown_parts(call) for call in commands_in(text)] == [["speedy"], ["deep"], ["--relativ"]]

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import focalsweep as fs
+from focalsweep.version import commit
 from tests.e2e.running import write_small_stack
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +86,8 @@ def test_it_has_the_product_and_no_research(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     rooms = {name.split("/")[1] for name in names if name.startswith("focalsweep/")}
-    assert {path.name for path in (ROOT / "src/focalsweep").iterdir() if not path.name.startswith("__py")} == rooms
+    there = {path.name for path in (ROOT / "src/focalsweep").iterdir() if not path.name.startswith("__py")}
+    assert rooms == there | ({"commit.txt"} if commit() else set())
     assert not [name for name in names if re.search("research|protocols|training|rivals|datasets|synthesis", name)]
     size_mb = wheel.stat().st_size / 1e6
     print(f"the wheel has {size_mb:.1f} MB")
@@ -106,7 +108,8 @@ def test_demo_and_photos(python: Python, tmp_path: Path) -> None:
         with np.load(out / "depth.npz") as saved:
             assert np.isfinite(saved["depth"]).all()
     done = python("-m", "focalsweep.cli.main", "--version")
-    assert done.stdout.startswith(f"focalsweep {fs.__version__}"), done
+    known = f" ({commit()})" if commit() else ""
+    assert done.stdout == f"focalsweep {fs.__version__}{known}\n", done
     done = python("-m", "focalsweep.cli.main", "--help")
     assert "depth" in done.stdout and "evaluate" not in done.stdout and "train" not in done.stdout
 
