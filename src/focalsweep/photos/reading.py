@@ -19,6 +19,7 @@ from focalsweep.photos.alignment import MODES, Alignment, measure_alignment
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.lazy import LazyPictures
 from focalsweep.photos.metadata import FrameSettings, read_settings
+from focalsweep.photos.odd_files import odd_kind
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import (
     ARGUMENTS,
@@ -28,7 +29,7 @@ from focalsweep.photos.settings import (
     overrides_from_toml,
     stack_settings,
 )
-from focalsweep.photos.sources import Frame, find_frames, read_frames
+from focalsweep.photos.sources import Frame, find_frames, odd_files, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.photos.values import setting_to_json
 from focalsweep.progress import Progress
@@ -235,7 +236,8 @@ def open_photos(
     opened = _relative(frames, settings, magnification) if relative or _order_alone(settings) else None
     if opened is None:
         opened = _metric(frames, settings, magnification, folder)
-    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
+    odd = odd_files(Path(photos)) if isinstance(photos, str | Path) and Path(photos).is_dir() else []
+    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes, *odd])
 
 
 def find_settings(photos: PhotoFiles, **overrides: Any) -> tuple[StackSettings, Path]:
@@ -272,6 +274,9 @@ def _find(photos: PhotoFiles, video_frames: int) -> tuple[list[Frame], Path, Sta
         if names and not lost:
             return [Frame(folder / name) for name in names], folder, stack_file
         frames = find_frames(folder, video_frames=video_frames)
+        for name in lost:
+            if odd_kind(folder / name):
+                raise ValueError(f"{folder / name} is {odd_kind(folder / name)}, no photo: leave it out of {NAME}")
         if lost:  # unless they are pages or frames of the folder's one file
             pages = {frame.name for frame in frames if frame.page is not None}
             lost = [name for name in lost if name not in pages]
