@@ -6,12 +6,28 @@ in Python, as a flag on the command line, as a label on the page. {relative=True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
 _FORMATTER = Formatter()
+LONGEST = 400  # characters of a value in a sentence
 QUOTES = "\"'"
+
+
+def shortened(value: Any, write: Callable[[Any], str] = repr, most: int = 120) -> str:
+    """A value as text for a sentence, whatever its size: the middle of a long one is left out."""
+    try:
+        text = write(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; a list in a list in a list ...
+        return f"a {type(value).__name__} too large to show"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 20]} ... {text[-10:]} ({len(text)} characters)"
+
+
+def _formatting(form: str | None) -> Callable[[Any], str]:
+    return lambda value: format(value, form or "")
 
 
 class SettingName(str):
@@ -46,11 +62,13 @@ class Sentence(str):
             if name not in values:
                 parts.append(SettingName(f"{name}:{form}" if form else name))
                 continue
-            value = _FORMATTER.convert_field(values[name], conversion)  # type: ignore[arg-type]
+            value = values[name]
+            if conversion:
+                value = shortened(value, repr if conversion == "r" else str, LONGEST)
             if isinstance(value, Sentence):
                 parts.extend(value.parts)
             else:
-                parts.append(value if isinstance(value, SettingName) else format(value, form or ""))
+                parts.append(value if isinstance(value, SettingName) else shortened(value, _formatting(form), LONGEST))
         return cls.of(parts)
 
     @classmethod

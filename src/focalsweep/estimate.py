@@ -36,7 +36,7 @@ from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.sweep.working_size import working_scale
 from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, RelativeLens, StageLens
-from focalsweep.validation import as_setting
+from focalsweep.validation import as_setting, check_bytes
 from focalsweep.version import versions
 
 Source = str | Path | Sequence[str | Path] | Photos | FocalStack
@@ -103,8 +103,7 @@ def estimate(
     """`estimate_depth`, and the stack that it was worked out on."""
     choice = choose_method(method)
     choice.method.check()
-    if memory is not None and memory <= 0:
-        raise InputError("{memory} must be above 0 bytes, but is {value}", field="memory", value=memory)
+    check_bytes("memory", memory)
     if isinstance(photos, FocalStack):
         if settings:
             raise InputTypeError(
@@ -194,6 +193,7 @@ def predict(
 
     `workspace` bounds the bytes that it may use beside its input and output.
     """
+    check_bytes("workspace", workspace)
     with torch.no_grad():
         return choose_method(method).predict(stack.as_batch(), planes, Options(workspace, progress))
 

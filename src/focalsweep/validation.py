@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,22 @@ def require(ok: Tensor, values: Tensor, name: str, rule: str, unit: str = "", ax
         name=SettingName(name), where=where, unit=unit,
         field=name, rule=Sentence(rule), value=values.detach()[bad].item(),
     )  # fmt: skip
+
+
+def check_bytes(name: str, value: Any) -> None:
+    """Raise unless a bound on memory is None or a number of bytes above 0."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(
+            "{name} must be {rule}, but is {value!r}",
+            name=SettingName(name), field=name, rule="a number of bytes", value=value,
+        )  # fmt: skip
+    if not 0 < float(value) < math.inf:
+        rule = "above 0 bytes"
+        raise InputError(
+            "{name} must be {rule}, but is {value}", name=SettingName(name), field=name, rule=rule, value=value
+        )
 
 
 def as_images(images: Any) -> Tensor:

@@ -1,17 +1,20 @@
 """A bound on the process: how it is shared out, and that a run in a process of its own keeps it."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 import torch
 
+import focalsweep as fs
 from focalsweep import FocalStack
 from focalsweep.estimate import predict
 from focalsweep.memory import (
@@ -27,7 +30,7 @@ from focalsweep.methods.tiled import Tiling
 from focalsweep.model.sweepnet import STRIDE
 from focalsweep.types import DepthGrid
 from tests.demo import demo_stack
-from tests.errors import assert_one_sentence
+from tests.errors import assert_one_sentence, message_of
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
 # Runs the command line, then prints the largest that the process has been.
@@ -213,3 +216,18 @@ def test_frames_shrink_before_making_depth_whole_breaks_the_bound() -> None:
     beside = 100 * 2**20 + grey.base
     assert grey.working_pixels > LEAST_PIXELS
     assert grey.working_pixels * (4 * (10 + 2) + SMOOTHING_BYTES_A_PIXEL) + beside < grey.total
+
+
+@pytest.mark.parametrize("bound", [-5, 0, -1e9, math.nan, math.inf, True, "2GB"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_bounds_that_are_none_are_refused_and_never_searched_for(bound: Any, batched: bool) -> None:
+    """A sweep within -5 bytes looked for a tile small enough, for ever."""
+    images = torch.rand(3, 1, 40, 40, generator=torch.Generator().manual_seed(0))
+    stack = fs.FocalStack(images[None] if batched else images, [0.5, 0.7, 1.0], fs.Camera(0.05, 2.8, 6e-5))
+    planes = fs.DepthGrid.uniform_in_inverse_depth(0.5, 1.0, 8)
+    for name, call in {
+        "memory": lambda: fs.estimate_depth(stack, "argmin", memory=bound),
+        "workspace": lambda: fs.cost_volume(stack, planes, workspace=bound),
+    }.items():
+        message = message_of(call, TypeError if isinstance(bound, bool | str) else ValueError)
+        assert_one_sentence(message, name, "bytes", repr(bound))

@@ -157,7 +157,8 @@ def check_orientation(value: Any, notes: list[str]) -> int:
 
 def _check_jpeg_is_whole(data: bytes) -> None:
     """Walk the segments to the end marker: decoders fill what is missing with gray, some of them silently."""
-    marker = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")  # inside a scan: not a stuffed 255, not a restart
+    marker = re.compile(rb"\xff++([^\x00\xff\xd0-\xd7])")
+    next_marker = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")  # inside a scan: not a stuffed 255, not a restart
     position = 2
     while True:
         found = marker.match(data, position)
@@ -172,7 +173,7 @@ def _check_jpeg_is_whole(data: bytes) -> None:
             raise Refusal("cannot be read as a picture: it is truncated")
         position += int.from_bytes(data[position : position + 2], "big")
         if kind == 0xDA:
-            found = marker.search(data, position)
+            found = next_marker.search(data, position)  # linear, also in a long run of 255
             if found is None:
                 raise Refusal("cannot be read as a picture: it is truncated")
             position = found.start()

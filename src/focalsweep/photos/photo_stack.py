@@ -169,6 +169,8 @@ class RegisteredPhotos:
         """The chosen frames, the first among them, registered: from the copies where they are large enough."""
         copied = self.copies.scale >= scale and all(index in self.copies.pixels for index in chosen)
         at = self.copies.scale if copied else min(1.0, COPY_SCALE * scale)
+        for index in chosen if copied else []:  # other reads look for themselves
+            self.photos.frames[index].check_unchanged()
         read = iter(()) if copied else read_frames([self.photos.frames[index] for index in chosen])
 
         def registered(number: int, index: int) -> Small:

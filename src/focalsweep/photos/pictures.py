@@ -22,6 +22,7 @@ TIFF_EXTENSIONS = {".tif", ".tiff"}
 JPEG_EXTENSIONS = {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"}
 PICTURE_EXTENSIONS = RAW_EXTENSIONS | TIFF_EXTENSIONS | JPEG_EXTENSIONS
 PICTURE_EXTENSIONS |= {".png", ".heic", ".heif", ".hif", ".webp", ".bmp"}
+LARGEST_FILE = 4 * 2**30  # bytes: the largest picture that is read has less, uncompressed
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
@@ -141,6 +142,9 @@ def upright(stored: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def _decode(path: Path, page: int | None, white_balance: tuple[float, ...] | None) -> Decoded:
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        raise Refusal(f"is too large with {size / 2**30:.3g} GB: at most {LARGEST_FILE / 2**30:.0f} GB are read")
     with path.open("rb") as file:
         start = file.read(16)
     if path.suffix.lower() in RAW_EXTENSIONS:

@@ -16,6 +16,7 @@ from focalsweep.photos.alignment import MODES
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.microscopy import Hyperstack, read_hyperstack
+from focalsweep.photos.odd_files import odd_kind
 from focalsweep.photos.photo_stack import Photos, located_errors
 from focalsweep.photos.pictures import TIFF_EXTENSIONS
 from focalsweep.photos.settings import (
@@ -25,7 +26,7 @@ from focalsweep.photos.settings import (
     overrides_from_toml,
     stack_settings,
 )
-from focalsweep.photos.sources import Frame, find_frames, read_frames
+from focalsweep.photos.sources import Frame, find_frames, odd_files, read_frames
 from focalsweep.photos.stack_file import CAMERA_KEYS, NAME, ORDERS, StackFile, read_stack_file
 from focalsweep.photos.stage_settings import STAGE_SETTINGS, StageSettings, stage_settings
 from focalsweep.types import Camera, FocalStack, RelativeLens
@@ -87,7 +88,8 @@ def open_photos(
         opened = _metric(frames, settings, magnification, folder)
     if stage is not None and align == "auto" and not stage.stage.rail:
         align = "shift"
-    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes])
+    odd = odd_files(Path(photos)) if isinstance(photos, str | Path) and Path(photos).is_dir() else []
+    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes, *odd])
 
 
 def find_settings(photos: PhotoFiles, **overrides: Any) -> tuple[StackSettings, Path]:
@@ -124,6 +126,9 @@ def _find(photos: PhotoFiles, video_frames: int) -> tuple[list[Frame], Path, Sta
         if names and not lost:
             return [Frame(folder / name) for name in names], folder, stack_file
         frames = find_frames(folder, video_frames=video_frames)
+        for name in lost:
+            if odd_kind(folder / name):
+                raise ValueError(f"{folder / name} is {odd_kind(folder / name)}, no photo: leave it out of {NAME}")
         if lost:  # unless they are pages or frames of the folder's one file
             pages = {frame.name for frame in frames if frame.page is not None}
             lost = [name for name in lost if name not in pages]

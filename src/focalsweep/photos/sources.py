@@ -6,7 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from focalsweep.errors import InputError
 from focalsweep.photos import tiff
 from focalsweep.photos.decoding import Refusal, check_size
+from focalsweep.photos.odd_files import FileState, odd_kind
 from focalsweep.photos.pictures import (
     JPEG_EXTENSIONS,
     PICTURE_EXTENSIONS,
@@ -41,11 +42,21 @@ class Frame:
         path: the file.
         page: of a TIFF, or the frame of a video, from 0; None: the file is the picture.
         twins: other files of the same shot, which are not read: the JPEG beside a RAW.
+        state: of the file when it was found; it is read several times over, and must be the same each time.
     """
 
     path: Path
     page: int | None = None
     twins: tuple[Path, ...] = ()
+    state: FileState | None = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", FileState.of(self.path))
+
+    def check_unchanged(self) -> None:
+        """Raises where the file was replaced, written to or removed since it was found."""
+        if self.state is not None and FileState.of(self.path) != self.state:
+            raise ValueError(f"{self.path} changed while it was worked on: run again when nobody writes to it")
 
     @property
     def name(self) -> str:
@@ -77,6 +88,8 @@ def find_frames(photos: str | Path | Sequence[str | Path], *, video_frames: int 
     for path in given:
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: check the name")
+        if odd_kind(path) and not path.is_dir():
+            raise ValueError(f"{path} is {odd_kind(path)}, no photo: leave it out")
         if path.is_dir() and len(given) > 1:
             raise ValueError(f"{path} is a folder among other photos: give one folder, or files only")
     files = _in_folder(given[0]) if given[0].is_dir() else _in_list(given)
@@ -102,6 +115,7 @@ def read_frames(frames: Sequence[Frame]) -> Iterator[Picture]:
 
     def check(frame: Frame, picture: Picture) -> Picture:
         nonlocal first, shape
+        frame.check_unchanged()
         if first is None:
             shape = picture.pixels.shape
             first = replace(picture, pixels=picture.pixels[:0].copy())  # the record without the memory
@@ -122,6 +136,13 @@ def natural_order(path: Path) -> list[Any]:
     """Sorts numbers inside names by their value."""
     parts = re.split(r"(\d+)", path.name.lower())
     return [[(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], path.name]
+
+
+def odd_files(folder: Path) -> list[str]:
+    """What is called like a photo in a folder and is none, a sentence each: such files are left out."""
+    named = [path for path in folder.iterdir() if _is_picture(path) or _is_video(path)]
+    odd = [(path, odd_kind(path)) for path in sorted(named, key=natural_order) if not path.name.startswith(".")]
+    return [f"{path.name} is {kind}, no photo, and is left out" for path, kind in odd if kind]
 
 
 def _in_folder(folder: Path) -> list[Path]:
@@ -206,6 +227,7 @@ def _pictures_of(frames: Sequence[Frame]) -> Iterator[Picture]:
 
     def read(frame: Frame) -> Picture:
         nonlocal white_balance
+        frame.check_unchanged()
         picture = read_picture(frame.path, page=frame.page, white_balance=white_balance)
         white_balance = white_balance or picture.white_balance
         return picture

@@ -28,6 +28,7 @@ from focalsweep.sweep.statistics import StackStatistics
 from focalsweep.sweep.tiles import Cut, Tile, cut_axis, cut_picture
 from focalsweep.sweep.workers import map_chunks
 from focalsweep.types import DepthGrid, FocalStack
+from focalsweep.validation import check_bytes
 
 STAGE = "sweeping"
 CPU_TRANSFORM_PX = 640  # larger transforms fall out of a CPU's caches
@@ -188,6 +189,7 @@ def tile_spectra(images: Tensor, tile: Tile, cost: Cost, grid: FourierGrid) -> T
 
 def plan_sweep(stack: FocalStack, planes: DepthGrid, cost: Cost, padding: str, workspace: int | None) -> SweepPlan:
     """Lay the sweep of a batched stack out within `workspace` bytes."""
+    check_bytes("workspace", workspace)
     if padding not in ("mirror", "circular"):
         raise ValueError(f'padding must be "mirror" or "circular", but is {padding!r}')
     images = stack.images

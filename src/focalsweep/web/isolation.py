@@ -6,6 +6,8 @@ import ipaddress
 import sys
 from typing import Any
 
+import psutil
+
 _EVENTS = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1, "socket.getaddrinfo": 0}
 _EVENTS |= {"socket.gethostbyname": 0}
 _installed = False
@@ -20,6 +22,17 @@ def refuse_other_hosts() -> None:
     if not _installed:
         sys.addaudithook(_refuse)
         _installed = True
+
+
+def bound_memory(size: int) -> None:
+    """From now on this process gets no more than so many bytes on top of what it has: a MemoryError instead."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most = psutil.Process().memory_info().data + size if sys.platform == "linux" else size
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from focalsweep.errors import USER_ERRORS, InputError, Sentence, sentence_of
-from focalsweep.web.isolation import refuse_other_hosts
+from focalsweep.web.isolation import bound_memory, refuse_other_hosts
 
 Task = Callable[..., Any]
 """Called in the other process with a `Progress` and its arguments; everything must pickle."""
@@ -42,12 +42,12 @@ News = Running | Failed | Done
 
 
 class TaskProcess:
-    """A task in a process of its own, from its start to its end."""
+    """A task in a process of its own, from its start to its end; its time and its memory (in bytes) are bounded."""
 
-    def __init__(self, task: Task, *arguments: Any, seconds: float) -> None:
+    def __init__(self, task: Task, *arguments: Any, seconds: float, memory: int | None = None) -> None:
         context = _context()
         self._news, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(theirs, task, arguments), daemon=True)
+        self._process = context.Process(target=_work, args=(theirs, task, arguments, memory), daemon=True)
         self._process.start()
         theirs.close()
         self._seconds = seconds
@@ -94,8 +94,10 @@ class TaskProcess:
             self._process.join()
 
 
-def _work(connection: Connection, task: Task, arguments: tuple[Any, ...]) -> None:
+def _work(connection: Connection, task: Task, arguments: tuple[Any, ...], memory: int | None) -> None:
     refuse_other_hosts()
+    if memory is not None:
+        bound_memory(memory)
     said: News
     try:
         said = Done(task(lambda stage, share: connection.send(Running(stage, share)), *arguments))

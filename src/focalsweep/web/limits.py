@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from focalsweep.memory import total_memory
 from focalsweep.photos.pictures import PICTURE_EXTENSIONS
 from focalsweep.photos.sources import VIDEO_EXTENSIONS
 from focalsweep.photos.stack_file import NAME
@@ -50,6 +51,11 @@ class Limits:
     look_seconds: float = 60.0
     visitors: int = 32
     idle_seconds: float = 3600.0
+
+    @property
+    def most_memory(self) -> int:
+        """Bytes that a job may take."""
+        return self.memory_bytes or total_memory() // 2
 
 
 def receive(uploads: Sequence[Path], folder: Path, limits: Limits) -> list[Path]:

@@ -13,7 +13,6 @@ from typing import IO, Any
 import numpy as np
 import torch
 
-from focalsweep.memory import total_memory
 from focalsweep.photos.decoding import lower_pixel_limit
 from focalsweep.photos.reading import find_settings, open_photos
 from focalsweep.photos.settings import StackSettings
@@ -75,7 +74,7 @@ def estimate(
     """Depth of the photos: files into `out`, and beside it what the page shows."""
     lower_pixel_limit(limits.pixels)
     say("reading", 0.0)
-    memory = (limits.memory_bytes or total_memory() // 2) if device == "cpu" else None
+    memory = limits.most_memory if device == "cpu" else None
     photos = open_photos(folder, relative=relative, **given)
     exports = ["ply", "glb"] + (["exr"] if importlib.util.find_spec("OpenEXR") else [])
     metric = isinstance(photos.camera, Camera)  # they need metres

@@ -139,7 +139,8 @@ class Visitor:
         folder, limits = self._folder, self._limits
         assert folder is not None
         arguments = (folder / "photos", folder / "out", self.given, relative, limits, self._device)
-        self._job = await asyncio.to_thread(TaskProcess, estimate, *arguments, seconds=limits.seconds)
+        memory = limits.most_memory if self._device == "cpu" else None  # a GPU's driver maps more than there is
+        self._job = await asyncio.to_thread(TaskProcess, estimate, *arguments, seconds=limits.seconds, memory=memory)
         if self._cancelled:
             self._job.cancel()
         while True:
@@ -179,7 +180,8 @@ class Visitor:
 
     def _look(self, given: dict[str, Any]) -> None:
         assert self._folder is not None
-        job = TaskProcess(look, self._folder / "photos", given, self._limits, seconds=self._limits.look_seconds)
+        limits, folder = self._limits, self._folder / "photos"
+        job = TaskProcess(look, folder, given, limits, seconds=limits.look_seconds, memory=limits.most_memory)
         try:
             settings, self._magnifications = job.wait()
         except ValueError as error:

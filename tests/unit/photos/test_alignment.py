@@ -299,7 +299,7 @@ def test_each_frame_is_read_once_to_measure_and_once_to_warp() -> None:
 
 BAD: dict[str, tuple[Callable[[list[Array]], object], tuple[str, ...]]] = {
     "one frame": (lambda f: align(f[:1]), ("at least 2 frames", "has 1")),
-    "mode": (lambda f: align(f, mode="best"), ("'best'", "auto or none")),
+    "mode": (lambda f: align(f, mode="best"), ("'best'", "auto or shift or none")),
     "sizes": (lambda f: align([f[0], f[1][:-1]], names=["a.jpg", "b.jpg"]), ("b.jpg", "a.jpg", "one size")),
     "names": (lambda f: align(f, names=["a.jpg"]), ("5 frames", "are 1")),
     "reference": (lambda f: align(f, reference=5), ("0 to 4", "is 5")),

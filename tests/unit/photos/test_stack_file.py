@@ -35,7 +35,7 @@ def test_everything_that_is_known(tmp_path: Path) -> None:
 
 
 def test_no_file_is_an_empty_one(tmp_path: Path) -> None:
-    assert read_stack_file(tmp_path) == StackFile({}, [])
+    assert read_stack_file(tmp_path) == StackFile({}, {}, [])
     assert read_stack_file(written(tmp_path, "")) == StackFile()
     assert read_stack_file(written(tmp_path, "")).magnifications == {}
 
@@ -75,7 +75,7 @@ def test_paths_are_refused(tmp_path: Path, name: str) -> None:
 BAD = {
     "no TOML": ("[camera\n", ("no valid TOML", "line 1")),
     "key twice": ("[camera]\naligned = true\naligned = true\n", ("no valid TOML",)),
-    "unknown table": (CAMERA + "[lens]\nx = 1\n", ("'lens'", "[camera] and [[frame]]")),
+    "unknown table": (CAMERA + "[lens]\nx = 1\n", ("'lens'", "[camera] or [stage], and [[frame]]")),
     "unknown key outside": ("focal_length = 0.05\n", ("'focal_length'", "[camera]")),
     "camera is a number": ("camera = 3\n", ("camera must be a table",)),
     "camera is a list": ("[[camera]]\nf_number = 2\n", ("camera must be a table",)),

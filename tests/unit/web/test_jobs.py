@@ -32,6 +32,10 @@ def sleep(say: Progress) -> None:
     time.sleep(60)
 
 
+def hog(say: Progress) -> int:
+    return len(bytes(2**30))
+
+
 def last_news(job: TaskProcess, seconds: float = 60) -> tuple[News, list[News]]:
     heard: list[News] = []
     end = time.monotonic() + seconds
@@ -72,6 +76,13 @@ def test_cancel_ends_at_once() -> None:
     assert last_news(job)[0] == Failed("cancelled")
     assert time.monotonic() - start < 5
     assert not job._process.is_alive()
+
+
+def test_memory_limit() -> None:
+    """Also of the jobs that only look at settings: a hostile file ends its own job, with a sentence."""
+    last, _ = last_news(TaskProcess(hog, seconds=60, memory=2**28))
+    assert last == Failed("the photos need more memory than there is: give fewer or smaller ones")
+    assert TaskProcess(hog, seconds=60, memory=2**31).wait() == 2**30
 
 
 def test_time_limit() -> None:
