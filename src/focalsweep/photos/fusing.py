@@ -8,7 +8,8 @@ A band of the sharp picture is the mean over the frames, weighted with
 `energy` is the band's own, in a small window: what is sharpest wins, and where there is nothing but noise, which is
 alike in all frames, all that may be sharp count, so noise is averaged away. `prior` is what depth says of the blur
 there. It allows a frame whose blur is small against the band, against the depth's error bar or against the step from
-frame to frame. It doubts a frame in which something nearer is blurred over the pixel: that light is not of that place.
+frame to frame. Beside something nearer it allows the frames up to that as well, and doubts those in which that is
+blurred over the pixel: light there is not of that place.
 
 Square roots of light are summed up: noise is about the same in bright and dark places, and an edge does not ring.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,15 +30,15 @@ Array = NDArray[np.float32]
 
 ROWS_AT_ONCE = 512  # even
 SELECTIVITY = 8  # a power of two
-SHARP_PX = 1.0  # of blur that the finest band does not feel; twice as much in each coarser one
-FRAME_STEPS = 0.7  # of the blur from frame to frame, that depth may be off by
+SHARP_PX = 0.15  # of blur that the finest band does not feel; twice as much in each coarser one
+FRAME_STEPS = 0.25  # of the blur from frame to frame, that depth may be off by
 SURROUNDINGS = 2  # pixels of the depth map around a pixel: its surfaces may lie there, too
-LEAST_PRIOR = 1e-5  # where depth is plainly wrong, sharpness still decides
-HIDDEN = 1e-3  # how far a frame counts in which something nearer is blurred over the pixel
+LEAST_PRIOR = 1e-8  # where depth is plainly wrong, sharpness still decides
+HIDDEN = 0.1  # how far a frame counts in which something nearer is blurred over the pixel
 HIDING_PX = 3.0  # of blur between two surfaces, before one is in front of the other
 REACHES = (2, 4, 8, 16, 32, 64)  # pixels of the depth map, how far away something nearer is looked for
-WINDOW_SIGMA_PX = 1.5  # of a band's pixels
-LEAST_ENERGY = 1e-7  # below the noise of 8-bit files
+WINDOW_SIGMA_PX = 2.0  # of a band's pixels
+LEAST_ENERGY = 1e-6  # below the noise of 8-bit files
 ENERGY_UNIT = 1e4  # so that powers of it stay within single precision
 COARSEST_PX = 16  # the side of the last picture of the pyramid, at least
 
@@ -120,6 +122,17 @@ class _Prior:
         self._shrunk = depth.shape[1] / width  # a pixel of the frames, in pixels of the depth map
         self._least, self._most = (_extreme(self._inverse, SURROUNDINGS, way) for way in (-1, 1))
         self._nearer = [_extreme(self._inverse, reach, 1) for reach in REACHES]
+        for covers, nearer in self._covers(self._inverse, float(self._slope.mean())):
+            self._most = np.where(covers > 0, np.maximum(self._most, nearer), self._most)
+
+    def _covers(self, at: Any, slope: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """How far what is nearer is blurred over each pixel with focus at an inverse distance, and where that lies."""
+        before = 0
+        for reach, nearer in zip(REACHES, self._nearer, strict=True):
+            radius = 0.5 * slope * self._shrunk * np.abs(nearer - at)
+            in_front = np.clip(slope * (nearer - self._inverse) / HIDING_PX - 1, 0, 1)
+            yield np.clip((radius - before) / (reach - before), 0, 1) * in_front, nearer
+            before = reach
 
     @property
     def widest_px(self) -> float:
@@ -131,13 +144,8 @@ class _Prior:
         at, slope = self._focus[number], self._slope[number]
         away = np.maximum(np.maximum(self._least - at, at - self._most), 0)
         hidden = np.zeros_like(away)
-        before = 0
-        for reach, nearer in zip(REACHES, self._nearer, strict=True):
-            radius = 0.5 * slope * self._shrunk * np.abs(nearer - at)
-            covers = np.clip((radius - before) / (reach - before), 0, 1)
-            in_front = np.clip(slope * (nearer - self._inverse) / HIDING_PX - 1, 0, 1)
-            np.maximum(hidden, covers * in_front, out=hidden)
-            before = reach
+        for covers, _ in self._covers(at, slope):
+            np.maximum(hidden, covers, out=hidden)
         maps = (slope * away, (slope * self._tolerance) ** 2, hidden)
         return _Allowed(*(values.astype(np.float32) for values in maps))
 

@@ -64,7 +64,7 @@ def test_noise_is_averaged_where_frames_agree() -> None:
     generator = torch.Generator().manual_seed(1)
     frames = [0.4 + 0.02 * torch.randn((96, 128, 3), generator=generator) for _ in FOCUS]
     fused = fuse_frames(frames, FOCUS, torch.full((96, 128), 0.75), 0.2 * torch.ones(96, 128), slopes())
-    assert float(fused.std()) < 0.65 * 0.02
+    assert float(fused.std()) < 0.8 * 0.02
     assert float(fused.mean()) == pytest.approx(0.4, abs=0.002)
 
 
