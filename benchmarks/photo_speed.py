@@ -19,8 +19,9 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -151,7 +152,7 @@ def command_by_stages(shots: str, output: str) -> None:
         enter("opening")
         return whole(photos, output, job, enter)
 
-    focalsweep.to_files.estimate_to_files = timed
+    focalsweep.to_files.estimate_to_files = timed  # type: ignore[assignment]
     sys.argv = ["focalsweep", "depth", shots, "-o", output, "--device", "cpu", "--quiet"]
     try:
         command()
@@ -180,6 +181,10 @@ def run_case(case: Case, stacks: Path, rival: bool, jobs: int) -> Row:
         return row
 
 
+def _put(data: bytes, file: IO[bytes]) -> None:
+    file.write(data)
+
+
 def main() -> None:
     if sys.argv[1] == "--stages":
         command_by_stages(*sys.argv[2:4])
@@ -202,8 +207,8 @@ def main() -> None:
         row = run_case(CASES[name], asked.stacks, not asked.ours, asked.beside)
         rows[name] = {**rows.get(name, {}), **row, "commit": about["commit"]}
         print(name, json.dumps(rows[name]), flush=True)
-        record = {"benchmark": "photo speed", **about, "rows": rows}
-        write_files({asked.output: lambda file, record=record: file.write(json_bytes(record))})
+        record = json_bytes({"benchmark": "photo speed", **about, "rows": rows})
+        write_files({asked.output: partial(_put, record)})
 
 
 if __name__ == "__main__":

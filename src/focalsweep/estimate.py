@@ -31,6 +31,7 @@ from focalsweep.progress import Progress, part_of, renamed, silent
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
 from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.fit import Fit, check_fit
 from focalsweep.sweep.selection import frames_for_depth, spread_between, with_frames
 from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
@@ -60,6 +61,7 @@ def estimate_depth(
     *,
     planes: DepthGrid | None = None,
     refine: bool = True,
+    strict: bool = False,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -78,6 +80,7 @@ def estimate_depth(
             function (batched stack, planes, `Options`) -> `DepthPrediction`.
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         refine: look for the focus distances inside the ranges that coarse metadata leaves.
+        strict: settings that do not explain the photos are an error, not a warning.
         memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
             and, if need be, the working size are made smaller to keep it; what cannot be kept is told. A batch keeps
             its size: there only tiles are smaller.
@@ -85,7 +88,7 @@ def estimate_depth(
         progress: called with the name of the stage at hand and the share of it that is done.
         **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
     """
-    options: dict[str, Any] = {"planes": planes, "refine": refine, "memory": memory, "device": device}
+    options: dict[str, Any] = {"planes": planes, "refine": refine, "strict": strict, "memory": memory, "device": device}
     return estimate(photos, method, **options, progress=progress, **settings).result
 
 
@@ -95,6 +98,7 @@ def estimate(
     *,
     planes: DepthGrid | None = None,
     refine: bool = True,
+    strict: bool = False,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -118,14 +122,23 @@ def estimate(
         opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
         (progress or silent)("aligning", 0.0)
         frames = opened.register(progress, COPY_BYTES if memory is None else min(COPY_BYTES, memory // COPY_SHARE))
-    return _estimate_frames(frames, choice, planes, refine, memory, torch.device(device or "cpu"), progress or silent)
+    trust = _Trust(refine, strict)
+    return _estimate_frames(frames, choice, planes, trust, memory, torch.device(device or "cpu"), progress or silent)
+
+
+@dataclass(frozen=True)
+class _Trust:
+    """What is done about settings, see `estimate_depth`."""
+
+    refine: bool
+    strict: bool
 
 
 def _estimate_frames(
     frames: Frames,
     choice: Choice,
     planes: DepthGrid | None,
-    refine: bool,
+    trust: _Trust,
     memory: int | None,
     device: torch.device,
     progress: Progress,
@@ -138,7 +151,8 @@ def _estimate_frames(
     chosen = frames_for_depth(settings)
     with torch.no_grad():
         preview, channels = _preview(frames, settings, chosen, device, progress)
-        settings, preview, measured = _calibrate(settings, chosen, preview, refine, progress)
+        settings, preview, measured = _calibrate(settings, chosen, preview, trust, progress)
+        fit = _checked(preview, frames.size, trust, progress)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
@@ -157,7 +171,10 @@ def _estimate_frames(
             workspace = bound.workspace(math.prod(stack.size))
         progress("sweeping", 0.0)
         estimated_from = time.perf_counter()
-        prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
+        try:
+            prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
+        except InputError as error:  # of a blur too wide for the memory, say: the settings are the likelier fault
+            raise error if fit.fits is not False else error.about(fit.sentence.within(f"{error}; ")) from None
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
         sharp = _fused(FramesInMemory(stack), stack, result, silent)
@@ -176,9 +193,11 @@ def _estimate_frames(
         "depth": estimated - estimated_from,
         "after_depth": time.perf_counter() - estimated,
     }
-    record = {**result.record, **_known_of(settings, measured, warnings), "seconds": seconds}
+    if fit.fits is False:
+        warnings = (fit.sentence, *warnings)
+    record = {**result.record, **_known_of(settings, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
     record["summary"] = _summary(result, settings.frame_count)
-    return Estimate(replace(result, record=record), stack)
+    return Estimate(replace(result, record=record, fit=fit), stack)
 
 
 def predict(
@@ -242,8 +261,17 @@ def _preview(
     return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
+def _checked(preview: FocalStack, size: tuple[int, int], trust: _Trust, progress: Progress) -> Fit:
+    """Whether the settings explain the photos; an error where they do not and must."""
+    progress("looking", 0.9)
+    fit = check_fit(preview, max(preview.size) / max(size))
+    if trust.strict and fit.fits is False:
+        raise InputError(fit.sentence.within(_place(preview)), field="strict", value=fit.explained)
+    return fit
+
+
 def _calibrate(
-    settings: FocalStack, chosen: Sequence[int], preview: FocalStack, refine: bool, progress: Progress
+    settings: FocalStack, chosen: Sequence[int], preview: FocalStack, trust: _Trust, progress: Progress
 ) -> tuple[FocalStack, FocalStack, dict[str, Any]]:
     """What the frames say of lens and focus, where nobody else does: settings, preview with them, for the record."""
     camera = settings.camera
@@ -255,7 +283,7 @@ def _calibrate(
         changed = replace(preview, camera=preview.camera.resized(factor))
         return replace(settings, camera=lens), changed, {"blur": {"times_assumed": factor}}
     ranges = settings.record.focus_ranges
-    if not refine or all(near == far for near, far in ranges):
+    if not trust.refine or all(near == far for near, far in ranges):
         return settings, preview, {}
     before = settings.focus_distances.tolist()
     intervals = [(1 / far, 1 / near) for near, far in (ranges[i] for i in chosen)]

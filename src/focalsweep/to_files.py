@@ -27,7 +27,7 @@ class Job:
     """How stacks are to be worked on; every part is checked before the work begins.
 
     Args:
-        method, planes, refine, memory, device: as `estimate_depth` takes them.
+        method, planes, refine, strict, memory, device: as `estimate_depth` takes them.
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.
@@ -37,6 +37,7 @@ class Job:
     device: torch.device | str = "cpu"
     planes: DepthGrid | None = None
     refine: bool = True
+    strict: bool = False
     memory: int | None = None
     exports: Sequence[str] = ()
     sheet: bool = False
@@ -72,8 +73,8 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     refuse_strangers(output, [*ALWAYS, MANIFEST])  # before the work; and once more when it is written
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(
-        photos, job.method, planes=job.planes, refine=job.refine, memory=job.memory, device=job.device,
-        progress=progress, **settings,
+        photos, job.method, planes=job.planes, refine=job.refine, strict=job.strict, memory=job.memory,
+        device=job.device, progress=progress, **settings,
     )  # fmt: skip
     result, stack = found.result, found.stack
     progress("writing", 0.0)

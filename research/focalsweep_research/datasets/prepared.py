@@ -69,7 +69,8 @@ def prepare(
 
 def _prepare(folder: Path, regions: list[Region], share: float, order: str | None) -> Prepared:
     try:
-        photos = open_photos(folder, **({"order": order} if order else {}))
+        given: dict[str, Any] = {"order": order} if order else {}
+        photos = open_photos(folder, **given)
     except ValueError:
         photos = open_photos(folder, relative=True)
     frames = photos.register()

@@ -97,8 +97,9 @@ def evaluate_rooms(
             for group in whole:
                 bars.add((name, group), sums)
             agreement = agreement_over_sizes(room, method, result, found)
-            for group in whole if agreement else []:
-                sizes.add((name, group), agreement)
+            if agreement:
+                for group in whole:
+                    sizes.add((name, group), agreement)
             for group, mask in masks.items():
                 tally.add((found.depth, truth), (name, group), pixels=mask)
                 bars.add((name, group), confidence_sums(found, truth, result.planes, mask))

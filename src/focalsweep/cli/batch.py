@@ -18,6 +18,7 @@ from focalsweep.cli.options import (
     Quiet,
     Relative,
     Sheet,
+    Strict,
     check_output,
     read_job,
 )
@@ -39,6 +40,7 @@ def batch(
     method: Method = "sweep",
     device: Device = "auto",
     relative: Relative = False,
+    strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
     sheet: Sheet = False,
@@ -71,7 +73,7 @@ def batch(
     if results.path:
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
-    job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative)
+    job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict)
     with results.held():
         results.clear()
         kept = results.done().intersection(names) if resume else set()

@@ -112,6 +112,9 @@ Refine = Annotated[
         f"{FLAGS['refine']}/--no-refine", help="Find focus distances inside the ranges that coarse metadata gives."
     ),
 ]
+Strict = Annotated[
+    bool, typer.Option(FLAGS["strict"], help="Settings that do not explain the photos are an error, exit status 2.")
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -148,6 +151,7 @@ def read_job(
     export: str,
     sheet: bool,
     relative: bool = False,
+    strict: bool = False,
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
@@ -163,7 +167,9 @@ def read_job(
                 field="exports", rule=", ".join(EXPORTS), value=name,
             )  # fmt: skip
     settings = {"relative": True} if relative else {}
-    return Job(method, find_device(device), _planes(near, far), refine, read_size(memory), exports, sheet, settings)
+    return Job(
+        method, find_device(device), _planes(near, far), refine, strict, read_size(memory), exports, sheet, settings
+    )
 
 
 def _planes(near: float | None, far: float | None) -> DepthGrid | None:

@@ -39,6 +39,7 @@ from focalsweep.cli.options import (
     Sheet,
     StageUp,
     Step,
+    Strict,
     Time,
     VideoFrames,
     check_output,
@@ -79,6 +80,7 @@ def depth(
     near: Near = None,
     far: Far = None,
     refine: Refine = True,
+    strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
     sheet: Sheet = True,
@@ -100,7 +102,7 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    job = read_job(method, device, near, far, refine, memory, export, sheet)
+    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
     given |= read_stage(
@@ -132,6 +134,8 @@ def _estimate(photos: Sequence[Path], output: Path, job: Job, quiet: bool) -> tu
     if not quiet:
         for note in done.summary["warnings"]:
             say_note(note)
+        if done.result.fit and done.result.fit.fits is not False:
+            say(say_with(done.result.fit.sentence, WORDS))
         if known.size:
             near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist()
             say(f"{_spread(done.result, near, median, far)}; look at {output / 'depth.png'}")

@@ -26,6 +26,7 @@ FLAGS = {
     "near": "--near",
     "far": "--far",
     "refine": "--refine",
+    "strict": "--strict",
     "memory": "--memory",
     "exports": "--export",
     "sheet": "--sheet",

@@ -13,6 +13,7 @@ import torch
 from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName, joined
 from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import MODES
+from focalsweep.photos.copies import refuse_copies
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.metadata import FrameSettings, read_settings
 from focalsweep.photos.microscopy import Hyperstack, read_hyperstack
@@ -75,6 +76,7 @@ def open_photos(
         )  # fmt: skip
     frames, folder, stack_file = _find(photos, video_frames)
     frames, file = _one_channel(frames, overrides.pop("channel", None), overrides.pop("time", None))
+    refuse_copies(frames)
     of_stage = {name: overrides.pop(name) for name in STAGE_SETTINGS if name in overrides}
     stage = None if relative else stage_settings([frame.name for frame in frames], stack_file, file, of_stage)
     settings = _settings(frames, stack_file, overrides)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from focalsweep.lenses import StageLens, unit_of
 from focalsweep.progress import Progress
+from focalsweep.sweep.fit import Fit
 from focalsweep.types import DepthGrid, Lens, PhotoTags
 
 Array = npt.NDArray[np.float32]
@@ -34,6 +35,7 @@ class DepthResult:
         principal_point: column and row where the optical axis meets the picture, in pixels from its upper left corner
             (a pixel's middle is at 0.5); None is the middle.
         photo: bits, colour profile and EXIF of the reference photo, which the sharp picture is written with.
+        fit: whether the settings explain the photos; None for a batch.
     """
 
     depth: Array
@@ -46,6 +48,7 @@ class DepthResult:
     projection_distance: float | None = None
     principal_point: tuple[float, float] | None = None
     photo: PhotoTags | None = None
+    fit: Fit | None = None
 
     @property
     def unit(self) -> Literal["m"] | None:

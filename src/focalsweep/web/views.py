@@ -155,7 +155,9 @@ def summary(outcome: Outcome) -> str:
         shown: Any = (lambda value: f"{value:.3g}") if outcome.relative else metres
         words = f"Depth from {shown(near)} to {shown(far)}, median {shown(middle)}"
         words += ", without a unit" if outcome.relative else ""
-    notes = "".join(f"<li>{escape(say(note, WORDS))}</li>" for note in outcome.notes)
+    fit = outcome.result.fit
+    told = [*outcome.notes, *([fit.sentence] if fit and fit.fits is not False else [])]  # what does not fit is a note
+    notes = "".join(f"<li>{escape(say(note, WORDS))}</li>" for note in told)
     return f"<p><b>{escape(words)}</b></p>" + (f'<ul class="fs-notes">{notes}</ul>' if notes else "")
 
 

@@ -24,7 +24,10 @@ DOTS = ".".join(["a"] * 30_000)
 HOSTILE: dict[str, tuple[str | bytes, str]] = {
     "dotted key": (f"{DOTS} = 1", "line 1 has 60003 characters"),
     "dotted table": (f"[{DOTS[:3000]}]", "line 1 has a key of 1500 dots"),
-    "dotted keys of many lines": ("\n".join(".".join([f"k{i}"] * 40) + " = 1" for i in range(1000)), "line 1 has a key of 39"),
+    "dotted keys of many lines": (
+        "\n".join(".".join([f"k{i}"] * 40) + " = 1" for i in range(1000)),
+        "line 1 has a key of 39",
+    ),
     "dots between other line ends": ('."\u2028".'.join(["a"] * 400) + " = 1", "dots"),
     "dots in an inline table": (f"camera = {{ {DOTS[:4000]} = 1 }}", "dots"),
     "long line": ("x = '" + "a" * 100_000 + "'", "characters"),
