@@ -2,8 +2,8 @@
 
 import os
 
-# One thread, here and in the processes that tests start: the pictures are small, and threads would only fight with other
-# workers. Sums over pixels are split by threads, so files are alike to the last bit where their number is.
+# One thread, here and in the processes that tests start: the pictures are small, and threads would only fight with
+# other workers. Sums over pixels are split by threads, so files are alike to the last bit where their number is.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
