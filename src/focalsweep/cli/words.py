@@ -46,6 +46,7 @@ PHRASES = {
     "aligned": "aligned in stack.toml",
     "positions": "positions in [stage] of stack.toml",
     "magnification": "magnification in stack.toml",
+    "wavelength": "wavelength in [stage] of stack.toml",
     "stack.toml": "stack.toml (focalsweep inspect --write)",
 }
 """What has no flag."""

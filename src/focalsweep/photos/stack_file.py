@@ -30,6 +30,7 @@ STAGE_KEYS = {
     "pixel_size": "a number above 0",
     "numerical_aperture": "a number above 0",
     "magnification": "a number above 0",
+    "wavelength": "a number above 0",
     "direction": '"up" or "down"',
     "rail": "yes or no",
 }

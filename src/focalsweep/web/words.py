@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STAGE = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "direction", "rail")
+STAGE = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "wavelength", "direction", "rail")
 CAMERA = {
     "focal_length": ("Focal length", 1e3, "mm"),
     "f_number": ("f-number", 1.0, ""),
