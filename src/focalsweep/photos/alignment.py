@@ -164,15 +164,28 @@ def measure_alignment(
     to_reference = np.linalg.inv(links[reference].pose)
     transforms = np.stack([np.linalg.inv(normal) @ links[i].pose @ to_reference @ normal for i in kept])
     transforms /= transforms[:, 2:, 2:]
-    motion = np.array([corner_motion(transform, size) for transform in transforms])
-    still = motion < STILL_PX / registration_scale(size)
-    transforms[still], motion[still] = np.eye(3), 0.0
-    place = kept.index(reference)
-    gains = np.array([gain(exposures[reference], exposures[i], t, size) for i, t in zip(kept, transforms, strict=True)])
-    gains = np.where(np.abs(gains - 1) < STILL_GAIN, 1.0, gains)
-    gains[place] = 1.0
+    still = _motion_px(transforms, size) < STILL_PX / registration_scale(size)
+    transforms[still] = np.eye(3)
     area = common_area(transforms[~still], size)
     residual = np.array([links[i].residual_px for i in kept])
+    return complete_alignment(kept, reference, transforms, residual, area, exposures, names, size, notes)
+
+
+def complete_alignment(
+    kept: Sequence[int],
+    reference: int,
+    transforms: Transform,  # of the kept frames
+    residual_px: NDArray[np.float64],  # of the kept frames
+    area: tuple[slice, slice],
+    exposures: Sequence[Array],  # of all frames, see `overlap.exposure`
+    names: Sequence[str],
+    size: tuple[int, int],
+    notes: Sequence[str] = (),
+) -> Alignment:
+    """What follows from the frames' transforms and exposures: magnification, gains, motion, notes."""
+    gains = np.array([gain(exposures[reference], exposures[i], t, size) for i, t in zip(kept, transforms, strict=True)])
+    gains = np.where(np.abs(gains - 1) < STILL_GAIN, 1.0, gains)
+    gains[list(kept).index(reference)] = 1.0
     centre = ((size[1] - 1) / 2, (size[0] - 1) / 2)
     return Alignment(
         kept=tuple(kept),
@@ -181,10 +194,14 @@ def measure_alignment(
         magnification=np.array([1 / local_scale(transform, centre) for transform in transforms]),
         gains=gains,
         area=area,
-        motion_px=motion,
-        residual_px=residual,
-        notes=(*notes, *_notes_on(kept, names, gains, residual, area, size)),
+        motion_px=_motion_px(transforms, size),
+        residual_px=residual_px,
+        notes=(*notes, *_notes_on(kept, names, gains, residual_px, area, size)),
     )
+
+
+def _motion_px(transforms: Transform, size: tuple[int, int]) -> NDArray[np.float64]:
+    return np.array([corner_motion(transform, size) for transform in transforms])
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +282,7 @@ def _choose_reference(kept: list[int], reference: int | None, names: Sequence[st
 
 
 def _notes_on(
-    kept: list[int],
+    kept: Sequence[int],
     names: Sequence[str],
     gains: NDArray[np.float64],
     residual: NDArray[np.float64],

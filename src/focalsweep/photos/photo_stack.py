@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from focalsweep.errors import SettingError, located
 from focalsweep.photos.alignment import Alignment, measure_alignment
+from focalsweep.photos.alignment_file import SavedAlignment, save_alignment
 from focalsweep.photos.frames import Small, reduced
 from focalsweep.photos.lazy import Copies, LazyPictures
+from focalsweep.photos.overlap import exposure
 from focalsweep.photos.photo_tags import read_photo_tags
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import CAMERA_FIELDS, StackSettings
@@ -48,6 +50,8 @@ class Photos:
         align: one of alignment.MODES.
         notes: what the user should know, a sentence each.
         stage: where the lens stayed and the stage moved.
+        alignment: measured on other photos of the same sweep; `align` is not asked then.
+        save_alignment: the file that the alignment is written to.
     """
 
     frames: list[Frame]
@@ -58,6 +62,8 @@ class Photos:
     align: str = "auto"
     notes: list[str] = field(default_factory=list)
     stage: StageSettings | None = None
+    alignment: SavedAlignment | None = None
+    save_alignment: Path | None = None
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +96,9 @@ class Photos:
         chosen = frames_for_depth(self.without_pixels()) if copy_bytes else []
         copies = Copies(chosen, lambda size: self._copy_scale(size, len(chosen), copy_bytes))
         pictures = LazyPictures(self.frames, progress, copies)
-        alignment = measure_alignment(pictures, mode=self.align, names=self.names, size=pictures.size)
+        alignment = self._align(pictures)
+        if self.save_alignment:
+            save_alignment(self.save_alignment, self.names, alignment, pictures.size)
         white = pictures.white()
         if copy_bytes:
             pictures.read_all()
@@ -110,6 +118,12 @@ class Photos:
             notes=[*self.notes, *alignment.notes],
         )
         return RegisteredPhotos(photos, _renumbered(alignment), pictures.size, white, copies.renumbered(kept))
+
+    def _align(self, pictures: LazyPictures) -> Alignment:
+        if self.alignment is None:
+            return measure_alignment(pictures, mode=self.align, names=self.names, size=pictures.size)
+        self.alignment.check_size(pictures.size)
+        return self.alignment.of(self.names, [exposure(pictures[i]) for i in range(len(pictures))])
 
     def _copy_scale(self, size: tuple[int, int], count: int, most_bytes: int) -> float:
         """Of the small copies: enough for the working size, as far as it can be told before the range is known."""
