@@ -83,8 +83,7 @@ def exposure(frame: Array) -> Array:
         gray[frame[..., channel] > 0.98] = np.nan
     scale = min(1.0, EXPOSURE_PX / max(gray.shape))
     size = (max(1, round(gray.shape[1] * scale)), max(1, round(gray.shape[0] * scale)))
-    small: Array = cv2.resize(gray, size, interpolation=cv2.INTER_AREA)
-    return small
+    return np.asarray(cv2.resize(gray, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
 def gain(reference: Array, frame: Array, transform: Transform, size: tuple[int, int]) -> float:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalsweep.results.figures import INK as INK
 from focalsweep.results.figures import (
-    INK,
     PNG_LEVEL,
     Pixels,
     coloured,
