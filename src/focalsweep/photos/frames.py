@@ -110,6 +110,14 @@ def reduced(pixels: Array, scale: float) -> Array:
     return np.asarray(small, np.float32).reshape(*small.shape[:2], -1)
 
 
+def fitted(pixels: Array, size: tuple[int, ...]) -> Array:
+    """Averaged over areas to H W `size`, which is no larger."""
+    import cv2
+
+    small = cv2.resize(pixels, (size[1], size[0]), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32).reshape(*size, -1)
+
+
 def resized(pixels: Array, scale: float) -> Array:
     """Resampled by exactly `scale` (below 1: averaged over areas), H W C."""
     if scale == 1:

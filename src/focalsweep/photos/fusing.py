@@ -37,6 +37,7 @@ LEAST_PRIOR = 1e-8  # where depth is plainly wrong, sharpness still decides
 HIDDEN = 0.1  # how far a frame counts in which something nearer is blurred over the pixel
 HIDING_PX = 3.0  # of blur between two surfaces, before one is in front of the other
 REACHES = (2, 4, 8, 16, 32, 64)  # pixels of the depth map, how far away something nearer is looked for
+LARGEST_DISK = 8  # a wider reach goes in steps of as much: disks after disks make a disk, in a tenth of the time
 WINDOW_SIGMA_PX = 2.0  # of a band's pixels
 LEAST_ENERGY = 1e-6  # below the noise of 8-bit files
 ENERGY_UNIT = 1e4  # so that powers of it stay within single precision
@@ -61,15 +62,18 @@ def fuse_frames(
             by 4 px from frame to frame.
     """
     inverse_focus = (1 / focus_distances.detach().double().cpu()).numpy()
-    places = None
+    places: _Prior | None = None
     total: _Sum | None = None
+    roots: Array | None = None
     given = iter(frames)
     for number in range(len(inverse_focus)):
         frame = next(given, None)
         if frame is None:
             raise ValueError(f"there are fewer frames than the {len(inverse_focus)} focus distances: give one for each")
-        roots = np.sqrt(np.maximum(frame.detach().float().cpu().numpy(), 0))
-        del frame  # before the next one is read
+        light = frame.detach().float().cpu().numpy()
+        roots = np.maximum(light, 0, out=roots)  # into the same memory again: new pages take as long as the root
+        np.sqrt(roots, out=roots)
+        del frame, light  # before the next one is read
         if places is None or total is None:
             places = _Prior(inverse_focus, depth, std, slope_px, roots.shape[1])
             total = _Sum(roots.shape, places.widest_px)
@@ -107,29 +111,39 @@ class _Prior:
     ) -> None:
         ordered = np.sort(inverse_focus)
         self._focus = inverse_focus
-        self._inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
+        inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
+        self._inverse = inverse.astype(np.float32)
         gaps = np.diff(ordered)
         typical = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
         slope = np.full(len(ordered), 4 / typical) if slope_px is None else slope_px.detach().double().cpu().numpy()
         self._slope = np.broadcast_to(slope, ordered.shape)
-        after = np.clip(np.searchsorted(ordered, self._inverse), 1, max(1, len(gaps)))
-        step = gaps[after - 1] if len(gaps) else np.full_like(self._inverse, typical)
-        spread = np.zeros_like(self._inverse)
+        after = np.clip(np.searchsorted(ordered, inverse), 1, max(1, len(gaps)))
+        step = gaps[after - 1] if len(gaps) else np.full_like(inverse, typical)
+        spread = np.zeros_like(inverse)
         if std is not None:
             error = std.detach().double().cpu().numpy()
-            spread = np.where(np.isfinite(error), error, 0) * self._inverse**2
-        self._tolerance = np.hypot(spread, FRAME_STEPS * step)
+            spread = np.where(np.isfinite(error), error, 0) * inverse**2
+        self._tolerance = np.hypot(spread, FRAME_STEPS * step).astype(np.float32)
         self._shrunk = depth.shape[1] / width  # a pixel of the frames, in pixels of the depth map
         self._least, self._most = (_extreme(self._inverse, SURROUNDINGS, way) for way in (-1, 1))
-        self._nearer = [_extreme(self._inverse, reach, 1) for reach in REACHES]
+        farthest = max(self._radius(float(inverse.max()), end) for end in (inverse.min(), ordered[0], ordered[-1]))
+        self._nearer: list[Array] = []
+        for reach, before in zip(REACHES, (0, *REACHES), strict=False):
+            if before < farthest:
+                last = self._nearer[-1] if self._nearer else self._inverse
+                self._nearer.append(_extreme(last, reach - before, 1))
         for covers, nearer in self._covers(self._inverse, float(self._slope.mean())):
             self._most = np.where(covers > 0, np.maximum(self._most, nearer), self._most)
 
-    def _covers(self, at: Any, slope: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _radius(self, nearer: Any, at: Any, slope: float | None = None) -> Any:
+        """Of the blur of something nearer with focus at an inverse distance, in pixels of the depth map."""
+        return 0.5 * (float(self._slope.max()) if slope is None else slope) * self._shrunk * np.abs(nearer - at)
+
+    def _covers(self, at: Any, slope: float) -> Iterator[tuple[Array, Array]]:
         """How far what is nearer is blurred over each pixel with focus at an inverse distance, and where that lies."""
         before = 0
-        for reach, nearer in zip(REACHES, self._nearer, strict=True):
-            radius = 0.5 * slope * self._shrunk * np.abs(nearer - at)
+        for reach, nearer in zip(REACHES, self._nearer, strict=False):  # no blur reaches farther
+            radius = self._radius(nearer, at, slope)
             in_front = np.clip(slope * (nearer - self._inverse) / HIDING_PX - 1, 0, 1)
             yield np.clip((radius - before) / (reach - before), 0, 1) * in_front, nearer
             before = reach
@@ -141,7 +155,7 @@ class _Prior:
         return float(max(np.abs(self._slope * (self._focus - end)).max() for end in ends))
 
     def of_frame(self, number: int) -> _Allowed:
-        at, slope = self._focus[number], self._slope[number]
+        at, slope = float(self._focus[number]), float(self._slope[number])
         away = np.maximum(np.maximum(self._least - at, at - self._most), 0)
         hidden = np.zeros_like(away)
         for covers, _ in self._covers(at, slope):
@@ -150,13 +164,17 @@ class _Prior:
         return _Allowed(*(values.astype(np.float32) for values in maps))
 
 
-def _extreme(values: NDArray[np.float64], reach: int, way: int) -> NDArray[np.float64]:
+def _extreme(values: Array, reach: int, way: int) -> Array:
     """The largest (way 1) or least (-1) value within a disk."""
     import cv2
 
-    disk = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
-    single = values.astype(np.float32)
-    return np.asarray((cv2.dilate if way > 0 else cv2.erode)(single, disk), np.float64)
+    found = values
+    while reach > 0:
+        step = min(reach, LARGEST_DISK)
+        disk = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * step + 1, 2 * step + 1))
+        found = np.asarray((cv2.dilate if way > 0 else cv2.erode)(found, disk), np.float32)
+        reach -= step
+    return found
 
 
 class _Sum:

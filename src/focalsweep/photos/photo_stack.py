@@ -35,6 +35,7 @@ Array = NDArray[np.float32]
 BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
 REDUCED_BYTES, WHOLE_BYTES = 6, 12  # of a pixel of a small copy, and of one at full size
 COPY_SCALE = 1.15  # of the working size that is expected before the range of depths is known
+ALMOST = 0.7  # of a copy's size: a smaller picture of it is made smaller first, then registered
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +183,18 @@ class RegisteredPhotos:
     def small(self, scale: float, chosen: Sequence[int], progress: Progress | None = None) -> Iterator[Small]:
         """The chosen frames, the first among them, registered: from the copies where they are large enough."""
         copied = self.copies.scale >= scale and all(index in self.copies.pixels for index in chosen)
-        at = self.copies.scale if copied else min(1.0, COPY_SCALE * scale)
+        at = min(1.0, COPY_SCALE * scale)
+        if copied and at > ALMOST * self.copies.scale:
+            at = self.copies.scale
         for index in chosen if copied else []:  # other reads look for themselves
             self.photos.frames[index].check_unchanged()
         read = iter(()) if copied else read_frames([self.photos.frames[index] for index in chosen])
 
         def registered(number: int, index: int) -> Small:
-            pixels = self.copies.pixels[index].astype(np.float32) if copied else reduced(next(read).pixels, at)
+            if copied:
+                pixels = reduced(self.copies.pixels[index].astype(np.float32), at / self.copies.scale)
+            else:
+                pixels = reduced(next(read).pixels, at)
             aligned = self.alignment
             pixels = aligned.apply_small(index, pixels, at) if at < 1 else aligned.apply(index, pixels)
             if progress:
