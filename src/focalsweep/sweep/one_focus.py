@@ -55,7 +55,7 @@ class OneFocus:
         frames = samples.half_plane(self._spectra)
         otf = samples.spread(samples.otf)
         others = [i for i in range(frames.shape[1]) if i != self.frame]
-        numerator = sum(otf[:, :, i, None] * frames[:, None, i] for i in others)
+        numerator = torch.stack([otf[:, :, i, None] * frames[:, None, i] for i in others]).sum(0)
         root = self.cost.damping_root(samples.magnitude, self._statistics)
         power = squared_magnitude(samples.otf[:, :, others]).sum(2)[:, :, None] + root.square()[:, None]
         return _Chunk(planes, frames, otf, numerator, power, samples.spread(root))
