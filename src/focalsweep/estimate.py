@@ -24,7 +24,7 @@ from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
 from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
-from focalsweep.photos.fusing import fuse_frames
+from focalsweep.photos.fusing import FrameWeights, fuse_frames
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
@@ -350,10 +350,11 @@ def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
 
 def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
     """The picture sharp all over, of frames with these settings and a result of any size."""
-    pictures = map(torch.from_numpy, frames.pictures(progress))
     slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
-    depth, std = torch.from_numpy(result.depth), torch.from_numpy(result.std)
-    return fuse_frames(pictures, settings.focus_distances, depth, std, slope_px)
+    maps = torch.from_numpy(result.depth), torch.from_numpy(result.std), slope_px
+    weights = FrameWeights(settings.focus_distances, *maps, frames.size[1])
+    pictures = map(torch.from_numpy, frames.pictures(progress, weights.matters))
+    return fuse_frames(pictures, settings.focus_distances, *maps, weights)
 
 
 def _result(

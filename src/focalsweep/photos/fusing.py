@@ -33,6 +33,7 @@ SELECTIVITY = 8  # a power of two
 SHARP_PX = 0.15  # of blur that the finest band does not feel; twice as much in each coarser one
 FRAME_STEPS = 0.25  # of the blur from frame to frame, that depth may be off by
 SURROUNDINGS = 2  # pixels of the depth map around a pixel: its surfaces may lie there, too
+MATTERS = 3.7  # standard deviations of blur: beyond them a frame's prior is under a thousandth
 LEAST_PRIOR = 1e-8  # where depth is plainly wrong, sharpness still decides
 HIDDEN = 0.1  # how far a frame counts in which something nearer is blurred over the pixel
 HIDING_PX = 3.0  # of blur between two surfaces, before one is in front of the other
@@ -50,6 +51,7 @@ def fuse_frames(
     depth: Tensor,  # h w, of any size
     std: Tensor | None = None,  # h w, metres
     slope_px: Tensor | None = None,  # F, pixels of blur for each dioptre
+    weights: FrameWeights | None = None,  # of these, where the caller has them already
 ) -> Tensor:  # H W C
     """The picture sharp all over.
 
@@ -61,23 +63,23 @@ def fuse_frames(
         slope_px: of the frames as they are here (`optics.thin_lens.blur_slope_px`); None: a stack whose blur grows
             by 4 px from frame to frame.
     """
-    inverse_focus = (1 / focus_distances.detach().double().cpu()).numpy()
-    places: _Prior | None = None
     total: _Sum | None = None
     roots: Array | None = None
     given = iter(frames)
-    for number in range(len(inverse_focus)):
+    for number in range(len(focus_distances)):
         frame = next(given, None)
         if frame is None:
-            raise ValueError(f"there are fewer frames than the {len(inverse_focus)} focus distances: give one for each")
+            count = len(focus_distances)
+            raise ValueError(f"there are fewer frames than the {count} focus distances: give one for each")
         light = frame.detach().float().cpu().numpy()
         roots = np.maximum(light, 0, out=roots)  # into the same memory again: new pages take as long as the root
         np.sqrt(roots, out=roots)
         del frame, light  # before the next one is read
-        if places is None or total is None:
-            places = _Prior(inverse_focus, depth, std, slope_px, roots.shape[1])
-            total = _Sum(roots.shape, places.widest_px)
-        total.add(roots, places.of_frame(number))
+        if weights is None:
+            weights = FrameWeights(focus_distances, depth, std, slope_px, roots.shape[1])
+        if total is None:
+            total = _Sum(roots.shape, weights.widest_px)
+        total.add(roots, weights.of_frame(number))
     if total is None:
         raise ValueError("there are no frames: give one for each focus distance")
     return torch.from_numpy(total.picture())
@@ -103,14 +105,15 @@ class _Allowed:
         return np.asarray(cv2.resize(prior, size[::-1], interpolation=method), np.float32)
 
 
-class _Prior:
-    """What depth says of every frame."""
+class FrameWeights:
+    """What depth says of every frame; the arguments are those of `fuse_frames`, and how wide the frames are."""
 
     def __init__(
-        self, inverse_focus: NDArray[np.float64], depth: Tensor, std: Tensor | None, slope_px: Tensor | None, width: int
+        self, focus_distances: Tensor, depth: Tensor, std: Tensor | None, slope_px: Tensor | None, width: int
     ) -> None:
-        ordered = np.sort(inverse_focus)
-        self._focus = inverse_focus
+        self._focus = (1 / focus_distances.detach().double().cpu()).numpy()
+        self._known: tuple[int, _Allowed] | None = None
+        ordered = np.sort(self._focus)
         inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
         self._inverse = inverse.astype(np.float32)
         gaps = np.diff(ordered)
@@ -154,7 +157,17 @@ class _Prior:
         ends = (self._inverse.min(), self._inverse.max())
         return float(max(np.abs(self._slope * (self._focus - end)).max() for end in ends))
 
+    def matters(self, number: int) -> NDArray[np.bool_]:  # h w
+        """Where details of this frame may come into the picture, unless depth is plainly wrong."""
+        allowed = self.of_frame(number)
+        return np.asarray(allowed.blur_px**2 < MATTERS**2 * (allowed.tolerance + SHARP_PX**2))
+
     def of_frame(self, number: int) -> _Allowed:
+        if self._known is None or self._known[0] != number:
+            self._known = (number, self._of_frame(number))
+        return self._known[1]
+
+    def _of_frame(self, number: int) -> _Allowed:
         at, slope = float(self._focus[number]), float(self._slope[number])
         away = np.maximum(np.maximum(self._least - at, at - self._most), 0)
         hidden = np.zeros_like(away)

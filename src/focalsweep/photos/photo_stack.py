@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from focalsweep.errors import SettingError, located
 from focalsweep.photos.alignment import Alignment, measure_alignment
 from focalsweep.photos.alignment_file import SavedAlignment, save_alignment
-from focalsweep.photos.frames import Small, reduced
+from focalsweep.photos.frames import Matters, Small, reduced
 from focalsweep.photos.lazy import Copies, LazyPictures
 from focalsweep.photos.overlap import exposure
 from focalsweep.photos.photo_tags import read_photo_tags
@@ -165,15 +165,16 @@ class RegisteredPhotos:
         height, width = self.photo_size
         return self.photos.without_pixels((width / 2 - columns.start, height / 2 - rows.start), self._record())
 
-    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
-        """The registered frames, H W C in linear light, one at a time.
+    def pictures(self, progress: Progress | None = None, matters: Matters | None = None) -> Iterator[Array]:
+        """The registered frames, H W C in linear light, one at a time; as they are only where they matter.
 
         What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
         """
         count = len(self.photos.frames)
 
         def registered(index: int, picture: Picture) -> Array:
-            pixels = self._limited(self.alignment.apply(index, picture.pixels))
+            part = None if matters is None else matters(index)
+            pixels = self._limited(self.alignment.apply(index, picture.pixels, part))
             if progress:
                 progress("reading", (index + 1) / count)
             return pixels
