@@ -94,7 +94,8 @@ class Photos:
         Every photo is decoded once for it. Up to `copy_bytes` of small copies of the frames that depth is found with
         are kept on the way, so that they are not decoded again (`RegisteredPhotos.small`).
         """
-        chosen = frames_for_depth(self.without_pixels()) if copy_bytes else []
+        known = self.without_pixels(record=StackRecord(focus_ranges=_focus_ranges(self)))
+        chosen = frames_for_depth(known) if copy_bytes else []
         copies = Copies(chosen, lambda size: self._copy_scale(size, len(chosen), copy_bytes))
         pictures = LazyPictures(self.frames, progress, copies)
         alignment = self._align(pictures)
