@@ -189,6 +189,18 @@ def photo_stages_table(records: dict[str, Record]) -> str:
     return markdown_table(["CPU s", *measured], rows)
 
 
+def registration_table(records: dict[str, Record]) -> str:
+    """Errors and CPU seconds of registering neighbours, by the way it is done."""
+    rows = []
+    for row in records["registration"]["rows"]:
+        errors = [f"{row[key]:.2f}" if row[key] is not None else "" for key in ("median_px", "most_px")]
+        failed = f"{row['failed']} of {row['pairs']}"
+        size = f"{row['width']} x {row['height']}"
+        rows.append([row["way"], size, *errors, failed, f"{row['cpu_s_a_pair']:.2f}"])
+    header = ["", "px", "median error, px", "largest, px", "failed", "CPU s a pair"]
+    return markdown_table(header, rows)
+
+
 def beside_table(records: dict[str, Record]) -> str:
     """Seconds of a run alone and beside busy processes, one after the other."""
     rows = []
@@ -329,6 +341,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,
     "photo-stages": photo_stages_table,
+    "registration": registration_table,
     "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
