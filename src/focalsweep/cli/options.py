@@ -106,7 +106,9 @@ Objective = Annotated[
 ]
 StageUp = Annotated[
     bool | None,
-    typer.Option("--stage-up/--stage-down", help="Whether the plane in focus rises or sinks from frame to frame."),
+    typer.Option(
+        f"{FLAGS['direction']}/--stage-down", help="Whether the plane in focus rises or sinks from frame to frame."
+    ),
 ]
 Rail = Annotated[
     bool, typer.Option(FLAGS["rail"], help="The whole camera moves (macro rail): things grow as it nears them.")

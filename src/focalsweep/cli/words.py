@@ -21,7 +21,7 @@ FLAGS = {
     "pixel_size": "--pixel-size-um",
     "numerical_aperture": "--numerical-aperture",
     "objective": "--objective",
-    "direction": "--stage-up or --stage-down",
+    "direction": "--stage-up",
     "rail": "--rail",
     "channel": "--channel",
     "time": "--time",

@@ -274,10 +274,12 @@ def _with_frames(stack: FocalStack, kept: list[int]) -> FocalStack:
     if len(kept) == stack.frame_count:
         return stack
     stack = stack.as_batch()
-    settings = {name: value[:, kept] for name, value in vars(stack.camera).items()}
+    changed: dict[str, Any] = {
+        name: value[:, kept] for name, value in vars(stack.camera).items() if isinstance(value, Tensor)
+    }
     return stack._unchecked(
         images=stack.images[:, kept],
         focus_distances=stack.focus_distances[:, kept],
-        camera=type(stack.camera)(**settings),
+        camera=replace(stack.camera, **changed),
         magnification=as_setting("magnification", stack.magnification)[:, kept],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+STAGE = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "direction", "rail")
 CAMERA = {
     "focal_length": ("Focal length", 1e3, "mm"),
     "f_number": ("f-number", 1.0, ""),
@@ -27,6 +28,7 @@ PHRASES = {
     "near": "the nearest depth",
     "far": "the farthest depth",
     "stack.toml": "a stack.toml",
+    **{name: f"“{name}” in [stage] of stack.toml" for name in STAGE},
 }
 """What the page has no box for."""
 WORDS = LABELS | PHRASES
