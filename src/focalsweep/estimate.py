@@ -23,8 +23,8 @@ from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
-from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
-from focalsweep.photos.fusing import fuse_frames
+from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
+from focalsweep.photos.fusing import FrameWeights, fuse_frames
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
@@ -177,15 +177,15 @@ def _estimate_frames(
             raise error if fit.fits is not False else error.about(fit.sentence.within(f"{error}; ")) from None
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
-        sharp = _fused(FramesInMemory(stack), stack, result, silent)
+        at_hand = FramesInMemory(stack) if scale == 1 and len(chosen) == settings.frame_count else frames
+        told = part_of(renamed(progress, "full size"), 0.0, 0.5) if scale < 1 else silent
+        told("full size", 0.0)
+        sharp = _fused(at_hand, settings, result, told)
         if scale < 1:
-            progress("full size", 0.0)
-            full = _fused(frames, settings, result, part_of(renamed(progress, "full size"), 0.0, 0.5))
             bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
-            result = _at_full_size(result, sharp, full, settings, bring)
+            result = _at_full_size(result, sharp, settings, bring)
         else:
-            whole = sharp if len(chosen) == settings.frame_count else _fused(frames, settings, result, silent)
-            result = replace(result, all_in_focus=whole.numpy())
+            result = replace(result, all_in_focus=sharp.numpy())
     if isinstance(settings.camera, StageLens):
         result = _as_heights(result, settings.camera)
     seconds = {
@@ -350,10 +350,11 @@ def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
 
 def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
     """The picture sharp all over, of frames with these settings and a result of any size."""
-    pictures = map(torch.from_numpy, frames.pictures(progress))
     slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
-    depth, std = torch.from_numpy(result.depth), torch.from_numpy(result.std)
-    return fuse_frames(pictures, settings.focus_distances, depth, std, slope_px)
+    maps = torch.from_numpy(result.depth), torch.from_numpy(result.std), slope_px
+    weights = FrameWeights(settings.focus_distances, *maps, frames.size[1])
+    pictures = map(torch.from_numpy, frames.pictures(progress, weights.matters))
+    return fuse_frames(pictures, settings.focus_distances, *maps, weights)
 
 
 def _result(
@@ -395,14 +396,14 @@ def _result(
 
 def _at_full_size(
     result: DepthResult,
-    sharp_small: Tensor,  # h w C
     sharp: Tensor,  # H W C
     settings: FocalStack,
     progress: Progress,
 ) -> DepthResult:
     """A result of smaller pictures brought to full size along the edges of the full-size picture."""
     depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
-    full = upsample_guided(depth, std, confidence, sharp_small.clamp_min(0), sharp, progress)
+    small = torch.from_numpy(fitted(sharp.numpy(), result.depth.shape))
+    full = upsample_guided(depth, std, confidence, small, sharp, progress)
     return replace(
         result,
         depth=full.depth.numpy(),

@@ -58,6 +58,15 @@ Align = Annotated[
         autocompletion=_one_of("auto", "shift", "none", "only"),
     ),
 ]
+UseAlignment = Annotated[
+    Path | None,
+    typer.Option(
+        FLAGS["alignment"], help="Take the alignment of this file: of the same sweep in another channel or light."
+    ),
+]
+SaveAlignment = Annotated[
+    Path | None, typer.Option(FLAGS["save_alignment"], help="Write the alignment to this file, for --use-alignment.")
+]
 Relative = Annotated[
     bool, typer.Option(FLAGS["relative"], help="Depth without a unit, where focus distances are unknown.")
 ]

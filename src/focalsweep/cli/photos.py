@@ -36,11 +36,13 @@ from focalsweep.cli.options import (
     Reference,
     Refine,
     Relative,
+    SaveAlignment,
     Sheet,
     StageUp,
     Step,
     Strict,
     Time,
+    UseAlignment,
     VideoFrames,
     check_output,
     read_job,
@@ -63,6 +65,8 @@ def depth(
     method: Method = "sweep",
     device: Device = "auto",
     align: Align = "auto",
+    use_alignment: UseAlignment = None,
+    save_alignment: SaveAlignment = None,
     relative: Relative = False,
     focal_length_mm: FocalLength = None,
     f_number: FNumber = None,
@@ -108,6 +112,7 @@ def depth(
     given |= read_stage(
         step_um, pixel_size_um, numerical_aperture, objective, stage_up, rail, channel, time, pixel_pitch_um
     )
+    given |= {"alignment": use_alignment, "save_alignment": save_alignment}
     settings = {"align": "auto" if align == "only" else align, "relative": relative, "video_frames": frames, **given}
     written, summary = (
         _align_only(photos, output, settings, quiet)

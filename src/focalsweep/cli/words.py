@@ -9,6 +9,8 @@ FLAGS = {
     "method": "--method",
     "device": "--device",
     "align": "--align",
+    "alignment": "--use-alignment",
+    "save_alignment": "--save-alignment",
     "relative": "--relative",
     "focal_length": "--focal-length-mm",
     "f_number": "--f-number",
