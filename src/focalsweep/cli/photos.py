@@ -40,6 +40,7 @@ from focalsweep.cli.options import (
     StageUp,
     Step,
     Strict,
+    Surface,
     Time,
     VideoFrames,
     check_output,
@@ -83,6 +84,7 @@ def depth(
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = True,
     frames: VideoFrames = 12,
     json: Json = False,
@@ -102,7 +104,7 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict)
+    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict, surface=surface)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
     given |= read_stage(

@@ -29,6 +29,7 @@ FLAGS = {
     "strict": "--strict",
     "memory": "--memory",
     "exports": "--export",
+    "surface": "--surface",
     "sheet": "--sheet",
     "video_frames": "--frames",
 }
