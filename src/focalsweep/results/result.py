@@ -81,3 +81,21 @@ class DepthResult:
         from focalsweep.results.writing import write_result
 
         return write_result(self, Path(folder), exports, progress, surface=surface)
+
+    def refocus(
+        self,
+        at: float | None = None,
+        *,
+        share: float | None = None,
+        f_number: float | None = None,
+        widen: float = 1.0,
+        tilt: float = 0.0,
+        size_px: int | None = None,
+    ) -> Array:  # H W C, linear light
+        """The sharp picture as the lens would have taken it at another focus, aperture and tilt.
+
+        See `focalsweep.results.refocus.refocus_result`.
+        """
+        from focalsweep.results.refocus import refocus_result
+
+        return refocus_result(self, at, share=share, f_number=f_number, widen=widen, tilt=tilt, size_px=size_px)

@@ -29,6 +29,7 @@ DEPTH_ERROR = 1.0  # in pixels of the picture, as wide as they are there
 TEXTURE_SHIFT_PX = 0.25  # a viewer shifts the picture inside a triangle whose corners differ in depth
 STEEPEST_DEGREES = 83.0  # between a surface and the picture plane: steeper is an edge, or noise
 LEAST_STEP = 0.02  # of the depth, without perspective of the whole range: less is noise
+EDGE_OF_RANGE = 0.08  # a change within a few pixels that is an edge in any picture
 SHARPENED = 4  # points of the grid on either side that an edge was blurred over
 EDGE_SIDE = 2  # of them
 
@@ -118,6 +119,13 @@ def surface_of(
         bridged=bridged,
         border=np.searchsorted(used, around).astype(np.uint32),
     )
+
+
+def sharpened_edges(relief: Array) -> Array:
+    """A map whose edges were blurred over some pixels with steps in their place, whatever its unit."""
+    low, high = np.quantile(relief, [0.005, 0.995])
+    flat = Space("relative", False, (0.0, 0.0), 1.0)
+    return _Edges(flat, 0.0, max(EDGE_OF_RANGE * float(high - low), 1e-12)).sharpened(relief)
 
 
 def _sampled(

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from focalsweep.lenses import StageLens
 from focalsweep.progress import Progress
 from focalsweep.results.exports import EXPORTS, IN_METRES
 from focalsweep.results.figures import depth_picture
@@ -28,7 +29,7 @@ from focalsweep.results.heights import height_png_bytes, height_tiff_bytes
 from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.results.surface import KINDS, Kind
-from focalsweep.types import Camera
+from focalsweep.types import Camera, RelativeLens
 from focalsweep.validation import as_setting
 
 PART = ".part"  # ends the names of files that are being written
@@ -68,6 +69,8 @@ def write_result(
         step = depth_step(result.depth)
         record = {"depth_mm_png": {"metres_per_step": step, "no_depth": 0}, "camera": camera, **record}
         writers["depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
+    else:
+        record = {"lens": _lens_settings(result.camera), **record}
     if result.quantity == "height":
         png, scale = height_png_bytes(result)
         record = {"height_png": scale, **record}
@@ -85,6 +88,14 @@ def write_result(
 def _camera_settings(camera: Camera) -> dict[str, Any]:
     names = ("focal_length", "f_number", "pixel_pitch")
     return {name: as_setting(name, getattr(camera, name)).detach().tolist() for name in names}
+
+
+def _lens_settings(lens: RelativeLens) -> dict[str, Any]:
+    """How its blur grows, for whoever blurs the picture anew."""
+    settings: dict[str, Any] = {"slope_px": as_setting("slope_px", lens.slope_px).detach().median().item()}
+    if isinstance(lens, StageLens):
+        settings |= {"height_unit": lens.height_unit, "origin": lens.origin}
+    return settings
 
 
 def _geometry(result: DepthResult) -> dict[str, Any]:
