@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from focalsweep.results.figures import srgb_8_bit
+from focalsweep.results.figures import ROWS_AT_ONCE, srgb_8_bit
 from focalsweep.results.geometry import camera_settings, principal_point, projection_px, space_of
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.results.solid import solid_of
@@ -180,16 +180,19 @@ def normals_png_bytes(result: DepthResult, kind: Kind = "closed") -> bytes:
     relief[~known] = np.median(relief[known]) if known.any() else 0.0
     smooth = cv2.GaussianBlur(relief, (0, 0), NORMAL_SIGMA_PX, borderType=cv2.BORDER_REPLICATE)
     relief = np.asarray(smooth, np.float32)
-    down, across = np.gradient(relief)
-    if space.perspective:
-        rows, columns = (np.arange(n, dtype=np.float32) + 0.5 for n in relief.shape)
-        depth = relief - (columns - space.middle[0]) * across - (rows - space.middle[1])[:, None] * down
-        x, y, z = -across / space.pixel, down / space.pixel, depth
-    else:
-        x, y, z = -across, down, np.full_like(relief, space.pixel)
-    length = np.sqrt(x * x + y * y + z * z)
-    length[length == 0] = 1
-    codes = np.stack([np.rint((axis / length + 1) * 127.5) for axis in (z, y, x)], -1).astype(np.uint8)
+    codes = np.empty((*relief.shape, 3), np.uint8)
+    columns = np.arange(relief.shape[1], dtype=np.float32) + 0.5 - space.middle[0]
+    for top in range(0, len(relief), ROWS_AT_ONCE):
+        first, last = max(0, top - 1), min(len(relief), top + ROWS_AT_ONCE + 1)
+        band, inside = relief[first:last], slice(top - first, top - first + ROWS_AT_ONCE)
+        across = np.gradient(band, axis=1)
+        down = np.gradient(band, axis=0) if len(band) > 1 else np.zeros_like(band)
+        rows = (np.arange(first, last, dtype=np.float32) + 0.5 - space.middle[1])[:, None]
+        z = band - columns * across - rows * down if space.perspective else np.full_like(band, space.pixel)
+        turn = 1 / space.pixel if space.perspective else 1
+        normal = np.stack([z, down * turn, -across * turn], -1)[inside]
+        normal /= np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-20)
+        codes[top : top + ROWS_AT_ONCE] = np.rint((normal + 1) * 127.5)
     done, data = cv2.imencode(".png", codes)
     if not done:
         raise ValueError(f"normals of {relief.shape[1]} x {relief.shape[0]} px cannot be written as PNG")
