@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from focalsweep.estimate import Source
     from focalsweep.results.result import DepthResult
+    from focalsweep.results.surface import Kind
     from focalsweep.types import DepthGrid, FocalStack
 
 ALWAYS = ("depth.npz", "depth.png", "all_in_focus.png")  # files that every result has
@@ -31,6 +32,7 @@ class Job:
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.
+        surface: of exported meshes, as `DepthResult.save` takes it.
     """
 
     method: str = "sweep"
@@ -42,6 +44,7 @@ class Job:
     exports: Sequence[str] = ()
     sheet: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    surface: Kind = "closed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     sheet = {"sheet.png": contact_sheet(stack, result)} if job.sheet else {}
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        files = write_result(result, output, job.exports, progress, sheet)
+        files = write_result(result, output, job.exports, progress, sheet, job.surface)
     notes = [*result.record["warnings"], *(note_of(warning.message) for warning in raised)]
     summary = {**result.record["summary"], "warnings": notes, "seconds": round(time.perf_counter() - start, 2)}
     return Written(files, summary, result, stack)

@@ -133,7 +133,20 @@ Memory = Annotated[
         help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight.",
     ),
 ]
-Export = Annotated[str, typer.Option(FLAGS["exports"], help="More files, commas between: exr, ply, glb.")]
+Export = Annotated[
+    str,
+    typer.Option(
+        FLAGS["exports"], help="More files, commas between: jpg, tif, exr, ply (points), glb, obj, mesh, stl, normals."
+    ),
+]
+Surface = Annotated[
+    str,
+    typer.Option(
+        FLAGS["surface"],
+        help="Of meshes: closed, with what nobody has seen bridged, or cut there.",
+        autocompletion=_one_of("closed", "cut"),
+    ),
+]
 Sheet = Annotated[
     bool,
     typer.Option(f"{FLAGS['sheet']}/--no-sheet", help="sheet.png: frames, sharp picture, depth, confidence in one."),
@@ -163,10 +176,12 @@ def read_job(
     sheet: bool,
     relative: bool = False,
     strict: bool = False,
+    surface: str = "closed",
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
     from focalsweep.results.exports import EXPORTS
+    from focalsweep.results.surface import KINDS
     from focalsweep.to_files import Job
 
     choose_method(method).method.check()
@@ -177,10 +192,15 @@ def read_job(
                 "{exports} must be of {rule}, commas between, but has {value!r}",
                 field="exports", rule=", ".join(EXPORTS), value=name,
             )  # fmt: skip
+    if surface not in KINDS:
+        raise InputError(
+            "{surface} must be {rule}, but is {value!r}", field="surface", rule=" or ".join(KINDS), value=surface
+        )
     settings = {"relative": True} if relative else {}
     return Job(
-        method, find_device(device), _planes(near, far), refine, strict, read_size(memory), exports, sheet, settings
-    )
+        method, find_device(device), _planes(near, far), refine, strict, read_size(memory), exports, sheet, settings,
+        surface,
+    )  # fmt: skip
 
 
 def _planes(near: float | None, far: float | None) -> DepthGrid | None:

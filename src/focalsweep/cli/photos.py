@@ -41,6 +41,7 @@ from focalsweep.cli.options import (
     StageUp,
     Step,
     Strict,
+    Surface,
     Time,
     UseAlignment,
     VideoFrames,
@@ -87,6 +88,7 @@ def depth(
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = True,
     frames: VideoFrames = 12,
     json: Json = False,
@@ -106,7 +108,7 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict)
+    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict, surface=surface)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
     given |= read_stage(

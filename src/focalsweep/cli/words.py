@@ -31,12 +31,23 @@ FLAGS = {
     "strict": "--strict",
     "memory": "--memory",
     "exports": "--export",
+    "surface": "--surface",
     "sheet": "--sheet",
     "video_frames": "--frames",
 }
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
+    "refocus": {
+        "at": "--at",
+        "aperture": "--f-number",
+        "widen": "--widen",
+        "tilt": "--tilt",
+        "rack": "--rack",
+        "stereo": "--stereo",
+        "movie": "--movie",
+        "size": "--size",
+    },
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }
