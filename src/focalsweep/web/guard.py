@@ -218,6 +218,8 @@ _SECURITY = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 async def _answer(send: Any, status: int, words: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *_SECURITY, *(more or [])]
+    body = words.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers += [(b"connection", b"close"), *_SECURITY, *(more or [])]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": words.encode()})
+    await send({"type": "http.response.body", "body": body})

@@ -143,10 +143,11 @@ def remove_old(folder: Path, seconds: float, *, most_bytes: float = math.inf, bu
 
 
 def _files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in folder.rglob("*") if folder.is_dir() else [folder]:
-        with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
-            if not path.is_dir():
-                yield path, path.stat()
+    """Of all that is below a folder, or of the file itself; what goes meanwhile is left out."""
+    below = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    for path in below if folder.is_dir() else [folder]:
+        with contextlib.suppress(FileNotFoundError):
+            yield path, path.stat(follow_symlinks=False)
 
 
 def _megabytes(size: int) -> str:

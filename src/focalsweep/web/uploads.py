@@ -232,5 +232,8 @@ async def _send_event(send: Any, news: dict[str, Any]) -> None:
 
 
 async def _answer(send: Any, status: int, words: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": TEXT if headers is None else headers})
-    await send({"type": "http.response.body", "body": words.encode()})
+    body = words.encode()
+    length = (b"content-length", str(len(body)).encode())
+    headers = [*(TEXT if headers is None else headers), length]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
