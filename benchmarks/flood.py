@@ -4,8 +4,8 @@
 
 Honest visitors open the page, give a small stack, look at its settings, and begin again. Hostile ones send half a
 head, a body byte by byte, uploads that break off or that nobody asks for, hundreds of empty files, nonsense, messages
-for functions that are none, wrong passwords, and open streams that they do not read. A watcher asks for /config twice a
-second. Afterwards everybody has a minute to be gone.
+for functions that are none, wrong passwords, and open streams that they do not read. A watcher in a process of its own asks
+for /config four times a second. Afterwards everybody has a minute to be gone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -45,7 +46,6 @@ class Flood:
     drop: int = 0
     take: int = 0
     ends: float = 0.0
-    config_seconds: list[float] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
 
     async def connect(self) -> Connection:
@@ -65,10 +65,8 @@ class Flood:
         return f"{lines}Content-Length: {length}\r\n{headers}\r\n".encode()
 
     async def ask_config(self) -> bytes:
-        began = time.perf_counter()
         answer = await self.ask("GET", "/config")
         assert answer.startswith(b"HTTP/1.1 200"), answer[:100]
-        self.config_seconds.append(time.perf_counter() - began)
         return answer
 
     async def upload(self, files: dict[str, bytes]) -> list[str]:
@@ -209,10 +207,30 @@ async def visitor(flood: Flood, number: int) -> None:
             await asyncio.sleep(random.uniform(0.5, 1.5) * THINK_SECONDS)
 
 
-async def watch(flood: Flood) -> None:
-    while True:
-        await flood.ask_config()
-        await asyncio.sleep(0.5)
+WATCHER = """
+import socket, sys, time
+request = f"GET /config HTTP/1.1\\r\\nHost: localhost:{sys.argv[1]}\\r\\nConnection: close\\r\\n\\r\\n".encode()
+while True:
+    began = time.perf_counter()
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60) as asked:
+        asked.sendall(request)
+        answer = b"".join(iter(lambda: asked.recv(65536), b""))
+    print(answer[9:12].decode(), time.perf_counter() - began, flush=True)
+    time.sleep(0.25)
+"""
+
+
+def watch(port: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WATCHER, str(port)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def seen_by(watcher: subprocess.Popen[str]) -> list[float]:
+    """Seconds of each answer, the quickest first; every one must have been given."""
+    watcher.terminate()
+    lines = [line.split() for line in watcher.communicate()[0].splitlines()]
+    assert lines and all(line[0] == "200" for line in lines), lines
+    return sorted(float(line[1]) for line in lines)
 
 
 def taken(process: psutil.Process, folder: Path) -> dict[str, float]:
@@ -238,24 +256,24 @@ async def run(flood: Flood, process: psutil.Process, folder: Path, seconds: floa
     await honest(flood, "first")  # what is loaded once is loaded
     await asyncio.sleep(5)
     before, most = taken(process, folder), Counter[str]()
-    flood.config_seconds.clear()
+    watcher, load = watch(flood.port), []
     flood.ends = time.monotonic() + seconds
-    watching = asyncio.create_task(watch(flood))
     visiting = asyncio.gather(*(visitor(flood, number) for number in range(VISITORS)))
     while not visiting.done():
         most |= Counter(await asyncio.to_thread(taken, process, folder))  # type: ignore[arg-type]
+        load.append(os.getloadavg()[0])
         await asyncio.wait({visiting}, timeout=1)
-    watching.cancel()
     await visiting
-    answers = sorted(flood.config_seconds)
+    answers = seen_by(watcher)
     await asyncio.sleep(AFTER_SECONDS)
-    flood.config_seconds.clear()
-    await flood.ask_config()
+    watcher = watch(flood.port)
+    await asyncio.sleep(5)
+    later = seen_by(watcher)
     return {
-        "seconds": seconds, "load": os.getloadavg()[0],
+        "seconds": seconds, "load_before": load[0], "load_at_most": max(load),
         "config": {
             "asked": len(answers), "slowest_s": answers[-1], "median_s": answers[len(answers) // 2],
-            "of_100_the_slowest_s": answers[len(answers) * 99 // 100], "afterwards_s": flood.config_seconds[-1],
+            "of_100_the_slowest_s": answers[len(answers) * 99 // 100], "slowest_afterwards_s": later[-1],
         },
         "before": before, "most": dict(most), "a_minute_after": taken(process, folder), "done": dict(flood.done),
     }  # fmt: skip

@@ -29,6 +29,7 @@ from focalsweep.web.uploads import Ledger, Uploads
 
 FOLDER_PREFIX, LOCK = "focalsweep-", "lock"
 TIDY_SECONDS = 3.0
+SWITCH_SECONDS = 0.001  # between threads: the one that answers everybody waits for others that work
 COPIES_SHARE = 0.25  # of the disk space: Gradio's copies of what it shows
 MOST_FILES = 8192
 JUST_BEGUN = 60.0  # seconds in which a server may not have locked its folder yet
@@ -84,6 +85,7 @@ def serve(
 
         from focalsweep.web.connections import Connection, close_overdue
 
+        sys.setswitchinterval(SWITCH_SECONDS)
         torch.set_num_threads(1)  # only small pictures are made in this process: threads would wait for each other
         app = make_app(
             root, auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)

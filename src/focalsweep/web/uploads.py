@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 from focalsweep.web.limits import Limits, plain_name
 
 BLOCK = 4096  # bytes that a file takes on the disk at least, and a folder
-MOST_FILES = 1000  # of an upload: a folder may hold more than photos
+MOST_FILES = 400  # of an upload: a folder may hold more than photos
 UNCLAIMED_SECONDS = 30.0  # between an upload and the page's word that it is to be taken
 PROGRESS_SECONDS = 0.2
 EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
@@ -201,8 +201,10 @@ class _Parts:
             self._rejection = 413, f"at most {MOST_FILES} files are taken at a time: give fewer"
             return
         self.name = plain_name(options.get(b"filename", b"").decode("utf-8", "replace"))
-        place = self._folder / str(len(self.paths))
-        place.mkdir(parents=True)
+        taken = (self._folder / "0" / self.name) in self.paths  # twice the same name: `limits.receive` will tell
+        place = self._folder / (str(len(self.paths)) if taken else "0")
+        if taken or not self.paths:
+            place.mkdir(parents=True)
         self.paths.append(place / self.name)
         self._file, self._size = self.paths[-1].open("wb"), 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from focalsweep.web.uploads import BLOCK, Ledger
 POLL_SECONDS = 0.15
 MOST_NAMES = 1000  # of visitors: those without files cost little, but a name costs nothing
 BUSY_SECONDS = 60.0  # in which a visitor who did something keeps its files against newcomers
+LOOKING = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # at settings: the others' turn comes
 load_outcome_once = lru_cache(maxsize=4)(load_outcome)
 load_stack_once = lru_cache(maxsize=2)(load_stack_of)
 
@@ -210,11 +212,12 @@ class Visitor:
     def _look(self, given: dict[str, Any]) -> None:
         assert self._folder is not None
         limits, folder = self._limits, self._folder / "photos"
-        job = TaskProcess(look, folder, given, limits, seconds=limits.look_seconds, memory=limits.most_memory)
-        try:
-            settings, self._magnifications = job.wait()
-        except ValueError as error:
-            raise InputError(self.without_folders(sentence_of(error))) from None
+        with LOOKING:
+            job = TaskProcess(look, folder, given, limits, seconds=limits.look_seconds, memory=limits.most_memory)
+            try:
+                settings, self._magnifications = job.wait()
+            except ValueError as error:
+                raise InputError(self.without_folders(sentence_of(error))) from None
         self.settings, self.given = sorted_by_focus(settings), given
 
 
