@@ -30,7 +30,7 @@ from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
-from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.colour import grey_for_sweep
 from focalsweep.sweep.fit import Fit, check_fit
 from focalsweep.sweep.selection import frames_for_depth, spread_between, with_frames
 from focalsweep.sweep.upsampling import upsample_guided
@@ -222,7 +222,7 @@ def auto_depth_grid(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]
     _check_focus(stack, None)
     with torch.no_grad():
         scale = min(1.0, PREVIEW_PX / max(stack.size))
-        preview = project_to_dominant_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
+        preview = grey_for_sweep((stack.resized(scale) if scale < 1 else stack).as_batch())
         extend = stack.unit is not None
         found = [find_range(preview.one_of_batch(i), count, extend=extend) for i in range(len(preview.images))]
     if not stack.batched:
@@ -258,7 +258,7 @@ def _preview(
     scale = min(1.0, PREVIEW_PX / max(frames.size))
     told = part_of(renamed(progress, "looking"), 0.0, 0.8)
     stack = read_stack(frames, scale, with_frames(settings, chosen), told, chosen)
-    return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
+    return grey_for_sweep(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
 def _checked(preview: FocalStack, size: tuple[int, int], trust: _Trust, progress: Progress) -> Fit:
