@@ -152,7 +152,8 @@ def _estimate_frames(
     with torch.no_grad():
         preview, channels = _preview(frames, settings, chosen, device, progress)
         settings, preview, measured = _calibrate(settings, chosen, preview, trust, progress)
-        fit = _checked(preview, frames.size, trust, progress)
+        names = [settings.record.frames[i]["file"] for i in chosen] if settings.record.frames else []
+        fit = _checked(preview, frames.size, names, trust, progress)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
@@ -261,10 +262,12 @@ def _preview(
     return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
-def _checked(preview: FocalStack, size: tuple[int, int], trust: _Trust, progress: Progress) -> Fit:
+def _checked(
+    preview: FocalStack, size: tuple[int, int], names: Sequence[str], trust: _Trust, progress: Progress
+) -> Fit:
     """Whether the settings explain the photos; an error where they do not and must."""
     progress("looking", 0.9)
-    fit = check_fit(preview, max(preview.size) / max(size))
+    fit = check_fit(preview, max(preview.size) / max(size), names)
     if trust.strict and fit.fits is False:
         raise InputError(fit.sentence.within(_place(preview)), field="strict", value=fit.explained)
     return fit

@@ -34,6 +34,12 @@ class Guess:
     focus_distances: tuple[float, ...]
     camera: Lens
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """All of it, for comparing guesses."""
+        lens = (torch.as_tensor(value, dtype=torch.float64).flatten().tolist() for value in vars(self.camera).values())
+        return (*self.focus_distances, *(number for values in lens for number in values))
+
     def with_blur(self, factor: float) -> Guess:
         """The same with `factor` times the blur: a finer pixel pitch does just that."""
         return Guess(self.focus_distances, self.camera.resized(factor))
@@ -55,7 +61,7 @@ class Misfit:
 
     def __init__(self, stack: FocalStack, scale: float = 1.0) -> None:
         self.stack, self.scale = stack, scale
-        self._known: dict[Guess, Tensor] = {}
+        self._known: dict[tuple[float, ...], Tensor] = {}
 
     @property
     def told(self) -> Guess:
@@ -97,9 +103,10 @@ class Misfit:
 
     def logarithm(self, guess: Guess) -> Tensor:  # H W
         """Of the misfit and that of noise alone: a few pixels that nothing explains do not decide."""
-        if guess not in self._known:
-            self._known[guess] = torch.log(self.lowest(guess) + self.stack.frame_count)
-        return self._known[guess]
+        key = guess.numbers
+        if key not in self._known:
+            self._known[key] = torch.log(self.lowest(guess) + self.stack.frame_count)
+        return self._known[key]
 
     def score(self, guess: Guess) -> float:
         """The mean over the pixels that count; lower is better."""
