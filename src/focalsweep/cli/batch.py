@@ -11,6 +11,7 @@ import typer
 
 from focalsweep.cli.console import say, say_note, stages
 from focalsweep.cli.options import (
+    Calibrate,
     Device,
     Export,
     Memory,
@@ -40,6 +41,7 @@ def batch(
     method: Method = "sweep",
     device: Device = "auto",
     relative: Relative = False,
+    calibrate: Calibrate = "auto",
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
@@ -73,7 +75,9 @@ def batch(
     if results.path:
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
-    job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict)
+    job = read_job(
+        method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict, calibrate
+    )
     with results.held():
         results.clear()
         kept = results.done().intersection(names) if resume else set()

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import Sentence
-from focalsweep.lenses import Lens, StageLens, part_of_lens
+from focalsweep.lenses import StageLens, part_of_lens
 from focalsweep.sweep.misfit import Guess, Misfit
 from focalsweep.sweep.mistakes import Mistake, of_amount, of_pattern
 from focalsweep.sweep.odd_frames import odd_frames
@@ -125,7 +125,7 @@ def check_fit(stack: FocalStack, scale: float = 1.0, names: Sequence[str] = ()) 
         return _fit(full, False, amount, odd)
     others = list(_better_patterns(judge, small, told, amount, focus_reference, names))
     low, high = (end + sign * (TOLERANCE + 2 * amount.error) for end, sign in zip(leeway, (-1, 1), strict=True))
-    if not others and (not _tells_blur(stack.camera) or low < math.log(amount.factor) < high):
+    if not others and (not _tells_blur(stack) or low < math.log(amount.factor) < high):
         return _trusted(_fit(full, True, amount, []))
     best = min([amount.score, *(found.score for _, found in others)])
     for mistake in of_amount(told, focus_reference, max(stack.size), amount.factor, scale):
@@ -140,7 +140,7 @@ def _fit(full: Misfit, fits: bool | None, amount: _Amount, causes: list[Cause]) 
     lowest = full.lowest(full.told)
     explained = lowest <= torch.maximum(DIFFERENCE * full.difference(), torch.full_like(lowest, NOISE * freedom))
     pixels = full.informative if bool(full.informative.any()) else torch.ones_like(full.informative)
-    told = _tells_blur(full.stack.camera)
+    told = _tells_blur(full.stack)
     return Fit(
         fits=fits,
         explained=float(explained[pixels].float().mean()),
@@ -157,8 +157,14 @@ def _trusted(fit: Fit) -> Fit:
     return replace(fit, fits=bool(fit.fits) and fit.explained >= LEAST_EXPLAINED)
 
 
-def _tells_blur(lens: Lens) -> bool:
-    """Whether somebody said how fast the blur grows; where nobody did, it was measured on these frames."""
+def _tells_blur(stack: FocalStack) -> bool:
+    """Whether somebody said how fast the blur grows, and the frames can show it.
+
+    Where nobody did, it was measured on these frames. Frames of one focus show it for no known distance.
+    """
+    lens, distances = stack.camera, stack.focus_distances
+    if bool((distances == distances[0, 0]).all()):
+        return False
     return isinstance(lens, Camera) or (isinstance(lens, StageLens) and not lens.measure_blur)
 
 

@@ -71,13 +71,13 @@ class Misfit:
     @cached_property
     def informative(self) -> Tensor:  # H W
         """Textured pixels of which some frame shows more than another does."""
-        top = self._energy.amax(0)
-        return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self._energy.amin(0))
+        top = self.energy.amax(0)
+        return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self.energy.amin(0))
 
     @cached_property
     def pixels(self) -> Tensor:  # H W
         """Those that guesses are compared over."""
-        peak = self._energy[self.stack.focus_distances[0].argsort()].argmax(0)
+        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
         inner = self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
         return inner if inner.float().mean() > LEAST_INNER else self.informative
 
@@ -141,7 +141,7 @@ class Misfit:
         return float(COST.measure(self.stack.images).noise_std)
 
     @cached_property
-    def _energy(self) -> Tensor:  # F H W
+    def energy(self) -> Tensor:  # F H W
         """Gradient energy of every frame in a window."""
         picture = self.stack.images[0, :, 0]
         across, down = torch.zeros_like(picture), torch.zeros_like(picture)
