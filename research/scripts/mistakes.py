@@ -1,8 +1,8 @@
-"""Are wrong settings noticed, and named? python research/scripts/mistakes.py DATA OUT.json [STACKS [RIGHT [SWEPT]]]
+"""Are wrong settings noticed, and named? python research/scripts/mistakes.py DATA OUT.json [STACKS [RIGHT]]
 
 DATA holds nyu/, textures/ and real_stacks/. Every mistake is made on the demo stack, on STACKS (12) rendered ones and
 on the real stacks whose distances are known; RIGHT (200) rendered ones and the real ones are checked as they are. Of
-what was not noticed, the depth by wrong settings is compared with the true one on the first SWEPT (4) stacks.
+what was not noticed, the depth by wrong settings is compared with the true one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.calibration import find_range, refine_focus
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.fit import Fit, check_fit
+from focalsweep.sweep.self_calibration import self_calibration
 from focalsweep.types import Camera, FocalStack
 from focalsweep_research.environment import describe
 from scripts.quick_stacks import quick_stack
@@ -155,18 +156,20 @@ def preview(stack: FocalStack) -> FocalStack:
     return project_to_dominant_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
 
 
-def off_by_three_std(stack: FocalStack, depth: Tensor | None) -> float | None:
-    """Of the pixels whose depth is known and whose confidence is above a half; by the method `sweep`."""
+def off_by_three_std(stack: FocalStack, fit: Fit, depth: Tensor | None) -> float | None:
+    """Of the pixels whose depth is known and whose confidence is above a half; by the method `sweep`, calibrated."""
     if depth is None:
         return None
+    calibration = self_calibration(preview(stack), fit)
+    stack = calibration.apply(stack)
     planes, _ = find_range(preview(stack))
-    found = predict(stack, "sweep", planes)
+    found = calibration.widened(predict(stack, "sweep", planes), stack)
     sure = found.confidence[0] > 0.5
     off = (found.depth[0] - depth).abs() > 3 * found.std[0]
     return float(off[sure].float().mean()) if bool(sure.any()) else 0.0
 
 
-def try_mistake(known: Known, other: Known, mistake: str, measured: bool) -> dict[str, Any] | None:
+def try_mistake(known: Known, other: Known, mistake: str) -> dict[str, Any] | None:
     change, right = MISTAKES[mistake]
     row: dict[str, Any] = {"stack": known.name, "mistake": mistake}
     try:
@@ -179,8 +182,8 @@ def try_mistake(known: Known, other: Known, mistake: str, measured: bool) -> dic
     names = [cause.name for cause in fit.causes]
     row |= {"noticed": fit.fits is False, "named": any(name in right for name in names[:2]), "causes": names}
     row |= {"blur": fit.blur, "explained": fit.explained, "said": str(fit.sentence)}
-    if not row["noticed"] and measured:
-        row["off_by_three_std"] = off_by_three_std(wrong, known.depth)
+    if not row["noticed"]:
+        row["off_by_three_std"] = off_by_three_std(wrong, fit, known.depth)
     return row
 
 
@@ -203,7 +206,7 @@ def table(rows: list[dict[str, Any]], stacks: dict[str, set[str]]) -> None:
         print(f"{mistake:36s}" + "".join(f"{cell:>24s}" for cell in cells))
 
 
-def main(data: Path, output: Path, count: int = 12, right: int = 200, swept: int = 4) -> None:
+def main(data: Path, output: Path, count: int = 12, right: int = 200) -> None:
     torch.set_num_threads(1)
     with torch.no_grad():
         rendered = [Known(s.name, s.stack, s.depth) for s in (quick_stack(data, seed) for seed in range(count))]
@@ -212,7 +215,7 @@ def main(data: Path, output: Path, count: int = 12, right: int = 200, swept: int
         rows = []
         for number, known in enumerate(stacks):
             for mistake in MISTAKES:
-                row = try_mistake(known, stacks[number - 1], mistake, measured=number < swept)
+                row = try_mistake(known, stacks[number - 1], mistake)
                 if row is None:
                     continue
                 rows.append(row)
@@ -235,5 +238,5 @@ def main(data: Path, output: Path, count: int = 12, right: int = 200, swept: int
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[3:6]
+    arguments = sys.argv[3:5]
     main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, arguments))
