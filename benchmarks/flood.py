@@ -4,8 +4,8 @@
 
 Honest visitors open the page, give a small stack, look at its settings, and begin again. Hostile ones send half a
 head, a body byte by byte, uploads that break off or that nobody asks for, hundreds of empty files, nonsense, messages
-for functions that are none, wrong passwords, and open streams that they do not read. A watcher in a process of its own asks
-for /config four times a second. Afterwards everybody has a minute to be gone.
+for functions that are none, wrong passwords, and open streams that they do not read. A watcher in a process of its own
+asks for /config four times a second. Afterwards everybody has a minute to be gone.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ async def unread(flood: Flood) -> None:
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"".join(flood.head("GET", "/config", 0).replace(b"close", b"keep-alive") for _ in range(20)))
     await asyncio.sleep(5)
-    for _, writer in [*held, (reader, writer)]:
-        writer.transport.abort()
+    for _, open_one in [*held, (reader, writer)]:
+        open_one.transport.abort()
 
 
 ATTACKS: list[Callable[[Flood], Awaitable[None]]] = [

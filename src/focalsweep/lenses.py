@@ -273,8 +273,8 @@ def expand_setting(name: str, value: Tensor, shape: tuple[int, int], batched: bo
         ) from None  # fmt: skip
 
 
-def part_of_lens(lens: Lens, part: slice) -> Lens:
-    """Of some stacks of a batch, all of its fields being tensors."""
+def part_of_lens(lens: Lens, part: Any) -> Lens:
+    """Of some stacks of a batch, or with (slice(None), frames) of some frames; all of its settings being tensors."""
     if isinstance(lens, RelativeLens):
         return replace(lens, slope_px=as_setting("slope_px", lens.slope_px)[part])
     return lens._unchecked(**{name: value[part] for name, value in vars(lens).items()})

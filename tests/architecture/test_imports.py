@@ -21,6 +21,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"optics"},
     {"sweep", "model"},
     {"methods", "photos", "results"},
+    {"trust"},
     {"estimate"},
     {"to_files", "from_files"},
     {"batch"},

@@ -28,6 +28,9 @@ FLAGS = {
     "near": "--near",
     "far": "--far",
     "refine": "--refine",
+    "calibrate": "--calibrate",
+    "order": "--order",
+    "known_distance": "--known-distance",
     "strict": "--strict",
     "memory": "--memory",
     "exports": "--export",
@@ -55,7 +58,6 @@ FLAGS_OF_OTHERS = {
 PHRASES = {
     "planes": "--near and --far",
     "images": "the photos",
-    "order": "order in stack.toml",
     "aligned": "aligned in stack.toml",
     "positions": "positions in [stage] of stack.toml",
     "magnification": "magnification in stack.toml",

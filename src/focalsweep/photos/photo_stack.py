@@ -217,6 +217,8 @@ class RegisteredPhotos:
         reference: dict[str, Any] = {
             "focus_reference": {"value": known.focus_reference, "source": known.reference_source}
         }
+        if known.order is not None:
+            reference["order"] = {"value": known.order}
         if photos.stage is not None:
             reference, settings = {"stage": photos.stage.to_json()}, {}
         frames = tuple(

@@ -27,6 +27,12 @@ PYTHON_ALONE = {
 NOT_ON_THE_PAGE = {
     "alignment",
     "save_alignment",
+    "calibrate",
+    "known_distance",
+    "step",
+    "pixel_size",
+    "numerical_aperture",
+    "positions",
     "align",
     "method",
     "device",
