@@ -27,7 +27,7 @@ class Job:
     """How stacks are to be worked on; every part is checked before the work begins.
 
     Args:
-        method, planes, refine, strict, memory, device: as `estimate_depth` takes them.
+        method, planes, refine, strict, lens, memory, device: as `estimate_depth` takes them.
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.
@@ -38,6 +38,7 @@ class Job:
     planes: DepthGrid | None = None
     refine: bool = True
     strict: bool = False
+    lens: Any = "auto"
     memory: int | None = None
     exports: Sequence[str] = ()
     sheet: bool = False
@@ -73,8 +74,8 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     refuse_strangers(output, [*ALWAYS, MANIFEST])  # before the work; and once more when it is written
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(
-        photos, job.method, planes=job.planes, refine=job.refine, strict=job.strict, memory=job.memory,
-        device=job.device, progress=progress, **settings,
+        photos, job.method, planes=job.planes, refine=job.refine, strict=job.strict, lens=job.lens,
+        memory=job.memory, device=job.device, progress=progress, **settings,
     )  # fmt: skip
     result, stack = found.result, found.stack
     progress("writing", 0.0)

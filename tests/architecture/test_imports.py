@@ -22,7 +22,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"sweep", "model"},
     {"methods", "photos", "results"},
     {"estimate"},
-    {"to_files"},
+    {"to_files", "calibrate"},
     {"batch"},
     {"web"},
     {"cli"},

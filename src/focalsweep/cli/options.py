@@ -115,6 +115,14 @@ Refine = Annotated[
 Strict = Annotated[
     bool, typer.Option(FLAGS["strict"], help="Settings that do not explain the photos are an error, exit status 2.")
 ]
+LensProfile = Annotated[
+    str,
+    typer.Option(
+        FLAGS["lens"],
+        help="A lens profile (focalsweep calibrate makes it), or a folder of them; auto: of your configuration folder "
+        "the one of the photos' lens; off: none.",
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -152,6 +160,7 @@ def read_job(
     sheet: bool,
     relative: bool = False,
     strict: bool = False,
+    lens: str = "auto",
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
@@ -168,7 +177,16 @@ def read_job(
             )  # fmt: skip
     settings = {"relative": True} if relative else {}
     return Job(
-        method, find_device(device), _planes(near, far), refine, strict, read_size(memory), exports, sheet, settings
+        method,
+        find_device(device),
+        _planes(near, far),
+        refine,
+        strict,
+        lens,
+        read_size(memory),
+        exports,
+        sheet,
+        settings,
     )
 
 

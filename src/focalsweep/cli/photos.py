@@ -23,6 +23,7 @@ from focalsweep.cli.options import (
     FNumber,
     FocalLength,
     Json,
+    LensProfile,
     Memory,
     Method,
     Near,
@@ -81,6 +82,7 @@ def depth(
     far: Far = None,
     refine: Refine = True,
     strict: Strict = False,
+    lens: LensProfile = "auto",
     memory: Memory = None,
     export: Export = "",
     sheet: Sheet = True,
@@ -102,7 +104,7 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict)
+    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict, lens=lens)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
     given |= read_stage(

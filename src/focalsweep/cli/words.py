@@ -27,6 +27,7 @@ FLAGS = {
     "far": "--far",
     "refine": "--refine",
     "strict": "--strict",
+    "lens": "--lens",
     "memory": "--memory",
     "exports": "--export",
     "sheet": "--sheet",
@@ -35,6 +36,7 @@ FLAGS = {
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }
