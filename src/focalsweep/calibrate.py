@@ -20,7 +20,7 @@ import torch
 from focalsweep.errors import InputError, InputFileExistsError, Sentence
 from focalsweep.estimate import estimate, predict
 from focalsweep.optics.profile import Curvature, LensProfile, Measured, corrected_settings, raised
-from focalsweep.photos.frames import read_stack
+from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
 from focalsweep.photos.lens_profiles import NAMES, OFF, SAME_F_NUMBER, SAME_FOCAL_LENGTH, profile_toml
 from focalsweep.photos.reading import PhotoFiles, open_photos
 from focalsweep.progress import Progress, part_of, silent
@@ -43,6 +43,7 @@ LEAST_FLAT, LEAST_FLAT_MARKED = 0.35, 0.7  # of what is seen: with less on a pla
 LEAST_REACH = 0.75  # of the way to the corners: a note where less of it is seen
 WORST_FIT = 0.08  # of the range of focus: how far from a plane what is marked as flat may lie
 
+Flat = PhotoFiles | FocalStack
 Point = tuple[float, float]
 Mask = npt.NDArray[np.bool_]
 
@@ -90,11 +91,10 @@ class _Flat:
     planes: DepthGrid  # in sight, and beyond
     blur: Measured
     region: Mask | None  # H W
-    photos: int
 
 
 def calibrate_lens(
-    stacks: Sequence[PhotoFiles],
+    stacks: Sequence[Flat],
     *,
     region: Sequence[Point] | None = None,
     distances: Sequence[float] | None = None,
@@ -107,7 +107,7 @@ def calibrate_lens(
     measured length: from blur alone, a lens with all distances and the aperture scaled looks the same.
 
     Args:
-        stacks: photos of each, as `load_stack` takes them, of one lens.
+        stacks: photos of each, as `load_stack` takes them, or a `FocalStack`; of one lens.
         region: corners (columns and rows of the photos) of what is flat; without it that is found.
         distances: metres from the lens to the flat thing on the optical axis, one for each stack. One gives the offset
             of the focus distances, several their scale as well.
@@ -156,7 +156,7 @@ def calibrate_lens(
         focus_offset=offset,
         made={
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "of": [f"{flat.name}: {flat.photos} photos" for flat in flats],
+            "of": [f"{flat.name}: {flat.stack.frame_count} frames" for flat in flats],
             "by": f"focalsweep {__version__}",
         },
     )
@@ -169,16 +169,20 @@ def calibrate_lens(
     return Calibration(profile, tuple(notes), views)
 
 
-def _read(photos: PhotoFiles, region: Sequence[Point] | None, settings: dict[str, Any], progress: Progress) -> _Flat:
+def _read(photos: Flat, region: Sequence[Point] | None, settings: dict[str, Any], progress: Progress) -> _Flat:
     """A stack at a small size, what its frames say of their blur, and the planes to look at."""
-    opened = open_photos(photos, **settings)
-    name = opened.folder.name
-    if not isinstance(opened.camera, Camera):
+    frames: Frames
+    if isinstance(photos, FocalStack):
+        frames, name, corner = FramesInMemory(photos), "the stack", (0, 0)
+    else:
+        opened = open_photos(photos, **settings)
+        frames, name = opened.register(part_of(progress, 0.0, 0.6)), opened.folder.name
+        corner = (frames.alignment.area[1].start, frames.alignment.area[0].start)
+    if not isinstance(frames.settings.camera, Camera):
         raise InputError(
             "{name}: a lens is calibrated in metres, but the focus distances of these photos are not known",
             field="focus_distances", value=None, name=name, remedy="give {focus_distances}",
         )  # fmt: skip
-    frames = opened.register(part_of(progress, 0.0, 0.6))
     stack = read_stack(frames, min(1.0, SIDE_PX / max(frames.size)), progress=part_of(progress, 0.6, 0.1))
     first = estimate(stack, "argmin", strict=True, lens=OFF, progress=part_of(progress, 0.7, 0.3))
     fit = first.result.fit
@@ -192,8 +196,6 @@ def _read(photos: PhotoFiles, region: Sequence[Point] | None, settings: dict[str
     stack = stack.resized(small) if small < 1 else stack
     mask = None
     if region is not None:
-        rows, columns = frames.alignment.area
-        corner = np.array([columns.start, rows.start])
         mask = _inside((np.asarray(region, float) - corner) * stack.size[1] / frames.size[1], stack.size)
         if not mask.any():
             raise InputError(
@@ -201,7 +203,7 @@ def _read(photos: PhotoFiles, region: Sequence[Point] | None, settings: dict[str
                 field="region", value=list(region), width=frames.size[1], height=frames.size[0],
                 remedy="give columns and rows of their pixels",
             )  # fmt: skip
-    return _Flat(name, stack, planes, Measured(fit.blur, fit.blur * fit.blur_error), mask, len(opened.frames))
+    return _Flat(name, stack, planes, Measured(fit.blur, fit.blur * fit.blur_error), mask)
 
 
 def _refined(stack: FocalStack, record: dict[str, Any]) -> torch.Tensor:

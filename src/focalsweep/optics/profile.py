@@ -203,5 +203,6 @@ def flatten_field(
         spread = std[rows].double() * inverse.square()
         true = (inverse - lift - shift).clamp_min(0)  # 1 / 0 is infinity, with an infinite std
         depth[rows] = (1 / true).to(depth)
-        std[rows] = (torch.hypot(spread.nan_to_num(nan=0.0), unsure) / true.square()).nan_to_num(nan=torch.inf).to(std)
+        spread = torch.hypot(spread.nan_to_num(nan=0.0), unsure) / true.square()
+        std[rows] = spread.nan_to_num(nan=torch.inf, posinf=torch.inf).to(std)
     return depth, std
