@@ -1,8 +1,8 @@
 """Lens profiles on traced and on real stacks: python research/scripts/lens_profiles.py DATA OUT.json [SCENES [REAL]]
 
 DATA holds textures/ and real_stacks/. Traced: a lens whose focus in the corners is off by a quarter of what is there.
-Its profile is made from a tilted textured plane, and used on SCENES (4) other scenes; each of them is traced with a
-flat field as well, which says what an error would be without any curvature. Real (1: yes): the carpet of a phone's
+Its profile is made from a tilted textured plane, and used on another one and SCENES (3) of solids; each is traced with
+a flat field as well, which says what an error would be without any curvature. Real (1: yes): the carpet of a phone's
 stack, with profiles made from the same photos and from the other half of them.
 """
 
@@ -36,19 +36,19 @@ from focalsweep_research.synthesis.textures import Atlas
 from focalsweep_research.synthesis.tracer import Lenses, depth, render
 
 HEIGHT, WIDTH = 360, 480
-CAMERA = Camera(6.81e-3, 1.85, 9.79e-3 / WIDTH)
-FOCUS = (6.0, 4.6, 3.3, 2.2, 1.3)  # 1/m, of the frames
-FAR, NEAR = 1.6, 5.4  # 1/m, of what is in sight
+CAMERA = Camera(50e-3, 2.8, 36e-3 / WIDTH)
+FOCUS = (1.5, 1.15, 0.83, 0.55, 0.33)  # 1/m, of the frames
+FAR, NEAR = 0.4, 1.35  # 1/m, of what is in sight
 SHARE = 0.25  # of the inverse depth, that corners seem nearer by
 CORNER, MIDDLE = 0.85, 0.6  # of the way to the corners: beyond, and within
 NOISE_STD = 0.003
-TILTS = ((0.3, 0.8), (-0.7, 0.2))  # 1/m: of the plane that the profile is made from, of one that it is used on
+TILTS = ((0.1, 0.25), (-0.2, 0.08))  # 1/m: of the plane that the profile is made from, of one that it is used on
 CARPET = ("pixel6pro_room", "carpet to the corners")
 Array = NDArray[np.float64]
 
 
 def traced(scene: dict[str, Array], atlas: Atlas, curvature: float, seed: int) -> tuple[FocalStack, Tensor]:
-    """A stack through a lens with that curvature in the corners (1/m), and its true depth H W."""
+    """A stack through a lens that sees corners nearer by `curvature` (1/m), and its true depth H W."""
     config = GeneratorConfig(odd_aperture=0.0, rays=64)
     scenes, size = stack_scenes([scene]), (HEIGHT, WIDTH)
     focal, pitch = float(CAMERA.focal_length), float(CAMERA.pixel_pitch)
@@ -57,7 +57,7 @@ def traced(scene: dict[str, Array], atlas: Atlas, curvature: float, seed: int) -
         focal_px,
         torch.tensor([focal / float(CAMERA.f_number)]),
         torch.tensor([FOCUS]),
-        curvature=torch.tensor([curvature]),
+        curvature=torch.tensor([-curvature]),  # the corners are focused farther
     )
     with torch.no_grad():
         images = render(scenes, lens, atlas, lens_samples(np.random.default_rng(5), config), size)[0]
@@ -97,37 +97,41 @@ def corner_errors(result_depth: Array, true: Tensor) -> dict[str, float]:
 
 
 def on_traced(data: Path, count: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Rows of every scene by lens, and the profile."""
+    """Rows of every scene by lens, and what the profiles say: of lenses that see corners nearer, and farther."""
     atlas = atlas_of(GeneratorConfig(texture_folder=str(data / "textures"), held_out=True))
     middle = (NEAR + FAR) / 2
-    curvature = SHARE * middle
-    flat, _ = traced(plane(TILTS[0], middle, 3), atlas, curvature, 1)
-    made = calibrate_lens([flat])
     view = View(NEAR, FAR, float(CAMERA.focal_length) / float(CAMERA.pixel_pitch), HEIGHT, WIDTH)
-    scenes = {"another plane": plane(TILTS[1], 0.8 * middle, 11)}
-    for seed in range(count):
-        rng = np.random.default_rng([77, seed])
-        scenes[f"scene {seed + 1}"] = random_scene(rng, view, atlas.count, 12, seed % 2 == 1)
-    rows = []
-    for number, (name, scene) in enumerate(scenes.items()):
-        curved, true = traced(scene, atlas, curvature, 100 + number)
-        straight, _ = traced(scene, atlas, 0.0, 100 + number)
-        for lens, stack, profile in (
-            ("curved", curved, None),
-            ("curved, with the profile", curved, made.profile),
-            ("flat", straight, None),
-        ):
-            result = estimate_depth(stack, lens=profile or "off")
-            rows.append(
-                {"data": "traced", "scene": name, "lens": lens, **corner_errors(result.depth.astype(np.float64), true)}
-            )
-            print(rows[-1], flush=True)
-    bent = made.profile.curvature
-    assert bent is not None
+    scenes = {f"scene {seed + 1}": random_scene(np.random.default_rng([77, seed]), view, atlas.count, 12, seed % 2 == 1)
+              for seed in range(count)}  # fmt: skip
+    another = {"another plane": plane(TILTS[1], 0.8 * middle, 11)}
     corner = float(CAMERA.pixel_pitch) * float(np.hypot(HEIGHT, WIDTH)) / 2
-    found = [{"radius": r, "found": s, "std": e, "true": curvature * (r / corner) ** 2}
-             for r, s, e in zip(bent.radii, bent.dioptres, bent.std, strict=True)]  # fmt: skip
-    return rows, {"curvature": found, "blur": made.profile.blur.value, "blur_std": made.profile.blur.std}
+    rows, profiles = [], {}
+    for bend, shown in (("nearer", another | scenes), ("farther", another)):
+        curvature = SHARE * middle * (1 if bend == "nearer" else -1)
+        profile = calibrate_lens([traced(plane(TILTS[0], middle, 3), atlas, curvature, 1)[0]]).profile
+        bent = profile.curvature
+        assert bent is not None
+        table = zip(bent.radii, bent.dioptres, bent.std, strict=True)
+        profiles[bend] = {
+            "blur": profile.blur.value,
+            "blur_std": profile.blur.std,
+            "curvature": [
+                {"radius_share": r / corner, "found": s, "std": e, "true": curvature * (r / corner) ** 2}
+                for r, s, e in table
+            ],
+        }
+        for number, (name, scene) in enumerate(shown.items()):
+            curved, true = traced(scene, atlas, curvature, 100 + number)
+            stacks: list[tuple[str, FocalStack, LensProfile | str]] = [("curved", curved, "off")]
+            stacks.append(("curved, with the profile", curved, profile))
+            if bend == "nearer":
+                stacks.append(("flat", traced(scene, atlas, 0.0, 100 + number)[0], "off"))
+            for lens, stack, used in stacks:
+                result = estimate_depth(stack, lens=used)
+                figures = corner_errors(result.depth.astype(np.float64), true)
+                rows.append({"data": "traced", "corners_seem": bend, "scene": name, "lens": lens, **figures})
+                print(rows[-1], flush=True)
+    return rows, profiles
 
 
 def from_plane(result: DepthResult, polygon: Array, photo_size: tuple[int, int]) -> dict[str, float]:
@@ -196,15 +200,15 @@ def _part(folder: Path, to: Path, names: list[str]) -> Path:
 
 def main() -> None:
     data, output = Path(sys.argv[1]), Path(sys.argv[2])
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else 4
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     real = len(sys.argv) < 5 or sys.argv[4] != "0"
     start = time.process_time()
-    rows, profile = on_traced(data, count)
+    rows, profiles = on_traced(data, count)
     rows += on_real(data) if real else []
     record = {
         "what": "lens profiles",
         "settings": {"share": SHARE, "size": [WIDTH, HEIGHT], "focus": FOCUS, "scenes": count},
-        "profile": profile,
+        "profiles": profiles,
         "rows": rows,
         "cpu_seconds": time.process_time() - start,
         "environment": describe(torch.device("cpu"), 77),
