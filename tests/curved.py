@@ -1,4 +1,4 @@
-"""A flat, textured thing through a lens whose field is curved: the layered renderer at the depth that it seems to have."""
+"""A flat, textured thing through a lens whose field is curved: rendered in layers, where it seems to be."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import torch
 
 from focalsweep import FocalStack, estimate_depth
 from focalsweep.calibrate import Calibration, calibrate_lens
-from focalsweep.photos.lens_profiles import read_profile
-from focalsweep.types import RelativeLens
+from focalsweep.photos.lens_profiles import FOLDER, read_profile
+from focalsweep.types import RelativeLens, StackRecord
 from tests.curved import CAMERA, CORNER, SIZE, curvature, curved_plane
 from tests.errors import assert_one_sentence, message_of
 
@@ -71,6 +71,19 @@ def test_the_result_says_what_was_done() -> None:
     assert "lens" not in estimate_depth(stack, "argmin").record
 
 
+def test_photos_find_the_profile_of_their_lens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    named = {"make": "Maker", "model": "One"}
+    replace(made(), profile=replace(made().profile, **named)).save(tmp_path / "one.toml")  # type: ignore[arg-type]
+    stack, _ = curved_plane()
+    for name, found in (("One", True), ("Two", False)):
+        taken = replace(stack, record=StackRecord(made_with=named | {"model": name}))
+        record = estimate_depth(taken, "argmin").record
+        assert ("lens" in record) is found
+        assert any("one.toml (Maker One, 50 mm)" in note for note in record["warnings"]) is found
+        assert "lens" not in estimate_depth(taken, "argmin", lens="off").record
+
+
 def test_files(tmp_path: Path) -> None:
     path, picture = made().save(tmp_path / "new" / "lens.toml")
     assert read_profile(path).curvature is not None
@@ -114,9 +127,9 @@ def test_what_is_refused_in_one_sentence() -> None:
     assert_one_sentence(message_of(lambda: calibrate_lens([stack], region=outside), ValueError), "lies outside")
     unknown = FocalStack(stack.images, stack.focus_distances, RelativeLens(12.0))
     assert_one_sentence(message_of(lambda: calibrate_lens([unknown]), ValueError), "not known")
-    other = replace(stack, camera=replace(CAMERA, f_number=4.0))
-    message = message_of(lambda: calibrate_lens([stack, other]), ValueError)
-    assert_one_sentence(message, "one lens at one aperture")
+    two = [replace(stack, record=StackRecord(made_with={"lens": name})) for name in "ab"]
+    message = message_of(lambda: calibrate_lens(two), ValueError)
+    assert_one_sentence(message, "one lens at one aperture: their lens differs")
     message = message_of(lambda: calibrate_lens([stack], distances=[1.0, 2.0]), ValueError)
     assert_one_sentence(message, "one for each of the 1 stacks")
     batch = FocalStack(stack.images[None], stack.focus_distances, CAMERA)

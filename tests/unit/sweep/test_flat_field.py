@@ -1,4 +1,4 @@
-"""Field curvature from planes: what was put in comes out, within its error bars, whatever else stands in the picture."""
+"""Field curvature from planes: what was put in comes out, within its error bars, whatever else is in the picture."""
 
 from __future__ import annotations
 
