@@ -1,9 +1,10 @@
-"""Lens profiles on traced and on real stacks: python research/scripts/lens_profiles.py DATA OUT.json [SCENES [REAL]]
+"""Lens profiles on rendered and real stacks: python research/scripts/lens_profiles.py DATA OUT.json [TRACED LAYERED]
 
-DATA holds textures/ and real_stacks/. Traced: a lens whose focus in the corners is off by a quarter of what is there.
-Its profile is made from a tilted textured plane, and used on another one and SCENES (3) of solids; each is traced with
-a flat field as well, which says what an error would be without any curvature. Real (1: yes): the carpet of a phone's
-stack, with profiles made from the same photos and from the other half of them.
+DATA holds nyu/, textures/ and real_stacks/. Rendered: a lens whose focus in the corners is off by a quarter of what is
+there. Its profile is made from a tilted textured plane, and used on another one and TRACED (1) scenes of solids, ray by
+ray, and on LAYERED (8) rooms and boxes in layers. Each is rendered with a flat field as well, which says what an error
+would be without any curvature. Real: the carpet of a phone's stack, with profiles made from the same photos and from
+the other half of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,15 @@ from torch import Tensor
 
 from focalsweep.calibrate import Calibration, calibrate_lens
 from focalsweep.estimate import estimate_depth
+from focalsweep.optics.light import srgb_to_linear
 from focalsweep.optics.profile import LensProfile
+from focalsweep.photos.frames import read_stack
+from focalsweep.photos.reading import open_photos
+from focalsweep.results.layered import render_layered
 from focalsweep.results.result import DepthResult
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.types import Camera, FocalStack
-from focalsweep_research.datasets.marked import read_marks
+from focalsweep_research.datasets.marked import read_marks, registered_mask
 from focalsweep_research.environment import describe
 from focalsweep_research.synthesis.cameras import lens_samples
 from focalsweep_research.synthesis.generator import atlas_of
@@ -34,6 +40,7 @@ from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.scenes import SHEET, View, empty_scene, random_scene, stack_scenes
 from focalsweep_research.synthesis.textures import Atlas
 from focalsweep_research.synthesis.tracer import Lenses, depth, render
+from scripts.quick_stacks import boxes_picture, room_picture
 
 HEIGHT, WIDTH = 360, 480
 CAMERA = Camera(50e-3, 2.8, 36e-3 / WIDTH)
@@ -43,6 +50,8 @@ SHARE = 0.25  # of the inverse depth, that corners seem nearer by
 CORNER, MIDDLE = 0.85, 0.6  # of the way to the corners: beyond, and within
 NOISE_STD = 0.003
 TILTS = ((0.1, 0.25), (-0.2, 0.08))  # 1/m: of the plane that the profile is made from, of one that it is used on
+SLICES = 60  # of the layered renderer
+READ_AT = 0.3  # of the size of the photos: what departs from a plane needs no detail
 CARPET = ("pixel6pro_room", "carpet to the corners")
 Array = NDArray[np.float64]
 
@@ -96,16 +105,39 @@ def corner_errors(result_depth: Array, true: Tensor) -> dict[str, float]:
     return figures
 
 
-def on_traced(data: Path, count: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def layered(picture: NDArray[np.float32], true: Tensor, curvature: float, seed: int) -> FocalStack:
+    """The same lens before a picture (sRGB, H W 3) of known depth H W, in layers: each where it seems to be."""
+    height, width = true.shape
+    camera = Camera(CAMERA.focal_length, CAMERA.f_number, 36e-3 / width)
+    rows, columns = torch.meshgrid(*(torch.arange(n) + 0.5 for n in true.shape), indexing="ij")
+    square = ((rows - height / 2) ** 2 + (columns - width / 2) ** 2) / ((height / 2) ** 2 + (width / 2) ** 2)
+    seeming = 1 / (1 / true + curvature * square).clamp_min(1e-2)
+    distances = 1 / torch.tensor(FOCUS, dtype=torch.float64)
+    magnification = 1 - float(camera.focal_length) / distances
+    images = render_layered(
+        srgb_to_linear(torch.from_numpy(picture).movedim(-1, 0)), seeming, camera, distances,
+        slice_thickness=float(seeming.max() - seeming.min()) / SLICES, dilation_px=2, magnification=magnification,
+    )  # fmt: skip
+    noise = NOISE_STD * torch.randn(images.shape, generator=torch.Generator().manual_seed(seed))
+    return FocalStack((images + noise).clamp(0, 1), distances, camera, magnification)
+
+
+def on_rendered(data: Path, traced_scenes: int, layered_scenes: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Rows of every scene by lens, and what the profiles say: of lenses that see corners nearer, and farther."""
     atlas = atlas_of(GeneratorConfig(texture_folder=str(data / "textures"), held_out=True))
     middle = (NEAR + FAR) / 2
     view = View(NEAR, FAR, float(CAMERA.focal_length) / float(CAMERA.pixel_pitch), HEIGHT, WIDTH)
-    scenes = {f"scene {seed + 1}": random_scene(np.random.default_rng([77, seed]), view, atlas.count, 12, seed % 2 == 1)
-              for seed in range(count)}  # fmt: skip
+    scenes = {f"solids {seed + 1}": random_scene(np.random.default_rng([77, seed]), view, atlas.count, 6, seed % 2 == 1)
+              for seed in range(traced_scenes)}  # fmt: skip
     another = {"another plane": plane(TILTS[1], 0.8 * middle, 11)}
     corner = float(CAMERA.pixel_pitch) * float(np.hypot(HEIGHT, WIDTH)) / 2
     rows, profiles = [], {}
+
+    def add(renderer: str, bend: str, name: str, lens: str, stack: FocalStack, true: Tensor, used: Any) -> None:
+        figures = corner_errors(estimate_depth(stack, lens=used).depth.astype(np.float64), true)
+        rows.append({"data": renderer, "corners_seem": bend, "scene": name, "lens": lens, **figures})
+        print(rows[-1], flush=True)
+
     for bend, shown in (("nearer", another | scenes), ("farther", another)):
         curvature = SHARE * middle * (1 if bend == "nearer" else -1)
         profile = calibrate_lens([traced(plane(TILTS[0], middle, 3), atlas, curvature, 1)[0]]).profile
@@ -120,33 +152,35 @@ def on_traced(data: Path, count: int) -> tuple[list[dict[str, Any]], dict[str, A
                 for r, s, e in table
             ],
         }
+        for number in range(layered_scenes if bend == "nearer" else 0):
+            rng = np.random.default_rng([78, number])
+            is_room = number % 2 == 0
+            picture, depths = room_picture(data / "nyu", rng) if is_room else boxes_picture(data / "textures", rng)
+            depths = depths * float(np.quantile(1 / depths, 0.98)) / NEAR  # as near as the nearest focus
+            true = torch.from_numpy(depths)
+            name = f"{'room' if is_room else 'boxes'} {number // 2 + 1}"
+            # The corner of these lies at another radius on the sensor: the lens is the same.
+            share = (float(np.hypot(*true.shape)) / true.shape[1]) ** 2 / (float(np.hypot(HEIGHT, WIDTH)) / WIDTH) ** 2
+            curved = layered(picture, true, curvature * share, number)
+            add("layered", bend, name, "curved", curved, true, "off")
+            add("layered", bend, name, "curved, with the profile", curved, true, profile)
+            add("layered", bend, name, "flat", layered(picture, true, 0.0, number), true, "off")
         for number, (name, scene) in enumerate(shown.items()):
             curved, true = traced(scene, atlas, curvature, 100 + number)
-            stacks: list[tuple[str, FocalStack, LensProfile | str]] = [("curved", curved, "off")]
-            stacks.append(("curved, with the profile", curved, profile))
+            add("traced", bend, name, "curved", curved, true, "off")
+            add("traced", bend, name, "curved, with the profile", curved, true, profile)
             if bend == "nearer":
-                stacks.append(("flat", traced(scene, atlas, 0.0, 100 + number)[0], "off"))
-            for lens, stack, used in stacks:
-                result = estimate_depth(stack, lens=used)
-                figures = corner_errors(result.depth.astype(np.float64), true)
-                rows.append({"data": "traced", "corners_seem": bend, "scene": name, "lens": lens, **figures})
-                print(rows[-1], flush=True)
+                add("traced", bend, name, "flat", traced(scene, atlas, 0.0, 100 + number)[0], true, "off")
     return rows, profiles
 
 
-def from_plane(result: DepthResult, polygon: Array, photo_size: tuple[int, int]) -> dict[str, float]:
+def from_plane(result: DepthResult, region: NDArray[np.bool_], corner_px: float) -> dict[str, float]:
     """How far the carpet's corners lie from the plane of its middle, as a share of depth; right and left apart."""
-    import cv2
-
-    area = result.record["area"]
-    corners = polygon - [area["columns"][0], area["rows"][0]]
-    mask = np.zeros(result.depth.shape, np.uint8)
-    cv2.fillPoly(mask, [np.rint(corners - 0.5).astype(np.int32)], (1,))
-    rows, columns = np.nonzero(mask[::4, ::4])
-    inverse = 1 / result.depth[::4, ::4][rows, columns].astype(float)
+    rows, columns = np.nonzero(region)
+    inverse = 1 / result.depth[rows, columns].astype(float)
     column, row = result.principal_point or (result.depth.shape[1] / 2, result.depth.shape[0] / 2)
-    right, down = 4 * columns + 0.5 - column, 4 * rows + 0.5 - row
-    radius = np.hypot(right, down) / (np.hypot(*photo_size) / 2)
+    right, down = columns + 0.5 - column, rows + 0.5 - row
+    radius = np.hypot(right, down) / corner_px
     basis = np.stack([np.ones_like(right), right / 1e3, down / 1e3], 1)
     inner, weight = radius < 0.7, np.ones_like(right)
     solution = np.zeros(3)
@@ -159,7 +193,7 @@ def from_plane(result: DepthResult, polygon: Array, photo_size: tuple[int, int])
     outer = radius > CORNER
     figures = {f"corner_{side}": float(np.median(share[outer & part])) for side, part in sides.items()}
     figures["corner"] = max(figures.values(), key=abs)
-    std = result.std[::4, ::4][rows, columns] * inverse
+    std = result.std[rows, columns] * inverse
     figures["of_std"] = float(np.median(np.abs(share[outer]) / std[outer]))
     figures["inner"] = float(np.median(np.abs(share[inner])))
     return figures
@@ -169,7 +203,6 @@ def on_real(data: Path) -> list[dict[str, Any]]:
     """The carpet, by the photos that are looked at and the photos that the profile was made from."""
     folder = data / "real_stacks" / CARPET[0]
     region = next(one for one in read_marks()[0][CARPET[0]] if one.name == CARPET[1])
-    polygon = np.asarray(region.polygons[0])
     names = sorted(path.name for path in folder.glob("*.jpg"))
     halves = {"all": names, "1, 3, 5": names[::2], "2, 4": names[1::2]}
     rows: list[dict[str, Any]] = []
@@ -180,8 +213,11 @@ def on_real(data: Path) -> list[dict[str, Any]]:
         for part, of in (("all", None), ("all", "all"), ("2, 4", None), ("2, 4", "1, 3, 5"),
                          ("1, 3, 5", None), ("1, 3, 5", "2, 4")):  # fmt: skip
             profile: LensProfile | str = made[of].profile if of else "off"
-            result = estimate_depth(parts[part], lens=profile)
-            figures = from_plane(result, polygon, (3072, 4080))
+            frames = open_photos(parts[part]).register()
+            stack = read_stack(frames, READ_AT)
+            mask = registered_mask(replace(region, photo=frames.photos.names[0]), frames, stack.size)
+            result = estimate_depth(stack, lens=profile)
+            figures = from_plane(result, mask.numpy(), READ_AT * float(np.hypot(*frames.photo_size)) / 2)
             rows.append({"data": "carpet", "photos": part, "profile_of": of, **figures})
             print(rows[-1], flush=True)
     return rows
@@ -200,16 +236,15 @@ def _part(folder: Path, to: Path, names: list[str]) -> Path:
 
 def main() -> None:
     data, output = Path(sys.argv[1]), Path(sys.argv[2])
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-    real = len(sys.argv) < 5 or sys.argv[4] != "0"
+    traced_scenes, layered_scenes = (int(text) for text in (sys.argv[3:5] or ("1", "8")))
     start = time.process_time()
-    rows, profiles = on_traced(data, count)
-    rows += on_real(data) if real else []
+    real = on_real(data)
+    rows, profiles = on_rendered(data, traced_scenes, layered_scenes)
     record = {
         "what": "lens profiles",
-        "settings": {"share": SHARE, "size": [WIDTH, HEIGHT], "focus": FOCUS, "scenes": count},
+        "settings": {"share": SHARE, "size": [WIDTH, HEIGHT], "focus": FOCUS, "read_at": READ_AT},
         "profiles": profiles,
-        "rows": rows,
+        "rows": [*rows, *real],
         "cpu_seconds": time.process_time() - start,
         "environment": describe(torch.device("cpu"), 77),
     }

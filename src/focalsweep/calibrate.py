@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from focalsweep.errors import InputError, InputFileExistsError, Sentence
+from focalsweep.errors import InputError, InputFileExistsError, Sentence, SettingName, joined
 from focalsweep.estimate import estimate, predict
 from focalsweep.optics.profile import Curvature, LensProfile, Measured, corrected_settings, raised
 from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
@@ -41,6 +41,7 @@ CONFIDENCE = 0.5
 LEAST_SEEN = 0.1  # of the flat part: with less, textured and confident, nothing is fitted
 LEAST_FLAT, LEAST_FLAT_MARKED = 0.35, 0.7  # of what is seen: with less on a plane, nothing is flat
 LEAST_REACH = 0.75  # of the way to the corners: a note where less of it is seen
+ODD_BLUR, MOST_BLUR = 1.25, 2.0  # times that of the settings, or below one of that: a note; and an error
 WORST_FIT = 0.08  # of the range of focus: how far from a plane what is marked as flat may lie
 
 Flat = PhotoFiles | FocalStack
@@ -162,6 +163,13 @@ def calibrate_lens(
     )
     if not (named.get("make") and named.get("model")):
         notes.append(Sentence("the photos do not name their camera: give the profile by name, with {lens}"))
+    if max(blur.value, 1 / blur.value) > ODD_BLUR:
+        notes.append(
+            Sentence(
+                "the photos have {blur} times the blur of their settings: check {names}",
+                blur=f"{blur.value:.2f}", names=joined(map(SettingName, ("f_number", "pixel_pitch", "focus_distances"))),
+            )
+        )  # fmt: skip
     views = tuple(
         FlatView(flat.name, flat.stack.size, where, one.radius, found.departure(number, one), one.inverse_depth)
         for number, (flat, one, where) in enumerate(zip(flats, seen, maps, strict=True))
@@ -184,10 +192,13 @@ def _read(photos: Flat, region: Sequence[Point] | None, settings: dict[str, Any]
             field="focus_distances", value=None, name=name, remedy="give {focus_distances}",
         )  # fmt: skip
     stack = read_stack(frames, min(1.0, SIDE_PX / max(frames.size)), progress=part_of(progress, 0.6, 0.1))
-    first = estimate(stack, "argmin", strict=True, lens=OFF, progress=part_of(progress, 0.7, 0.3))
+    first = estimate(stack, "argmin", lens=OFF, progress=part_of(progress, 0.7, 0.3))
     fit = first.result.fit
     if fit is None or fit.fits is None:
         raise _too_little(name, 0.0)
+    is_aperture = fit.causes[:1] and fit.causes[0].name == "f_number" and max(fit.blur, 1 / fit.blur) < MOST_BLUR
+    if fit.fits is False and not is_aperture:  # the effective aperture is what is looked for
+        raise InputError(fit.sentence.within(f"{name}: "), field="photos", value=fit.explained)
     stack = replace(stack, focus_distances=_refined(stack, first.result.record))
     ends = first.result.planes.inverse_depths[[0, -1]]
     reach = BEYOND * float(ends[0] - ends[1])
