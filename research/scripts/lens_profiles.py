@@ -1,14 +1,15 @@
-"""Lens profiles on rendered and real stacks: python research/scripts/lens_profiles.py DATA OUT.json [TRACED LAYERED]
+"""Lens profiles, rendered and real: python research/scripts/lens_profiles.py DATA OUT.json PART [TRACED LAYERED]
 
-DATA holds nyu/, textures/ and real_stacks/. Rendered: a lens whose focus in the corners is off by a quarter of what is
-there. Its profile is made from a tilted textured plane, and used on another one and TRACED (1) scenes of solids, ray by
-ray, and on LAYERED (8) rooms and boxes in layers. Each is rendered with a flat field as well, which says what an error
-would be without any curvature. Real: the carpet of a phone's stack, with profiles made from the same photos and from
-the other half of them.
+DATA holds nyu/, textures/ and real_stacks/. PART is `rendered` or `real`; OUT.json keeps what it has of the other.
+Rendered: a lens whose focus in the corners is off by a quarter of what is there. Its profile is made from a tilted
+textured plane, and used on another one and TRACED (1) scenes of solids, ray by ray, and on LAYERED (8) rooms and boxes
+in layers. Each is rendered with a flat field as well, which says what an error would be without any curvature. Real:
+the carpet of a phone's stack, with profiles made from the same photos and from others of them.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -51,7 +52,12 @@ CORNER, MIDDLE = 0.85, 0.6  # of the way to the corners: beyond, and within
 NOISE_STD = 0.003
 TILTS = ((0.1, 0.25), (-0.2, 0.08))  # 1/m: of the plane that the profile is made from, of one that it is used on
 SLICES = 60  # of the layered renderer
-READ_AT = 0.3  # of the size of the photos: what departs from a plane needs no detail
+READ_AT = 0.2  # of the size of the photos: what departs from a plane needs no detail
+PAIRS = (
+    ("all", None), ("all", "all"), ("1, 3, 5", None), ("1, 3, 5", "1, 2, 4"), ("1, 3, 5", "2, 4"),
+    ("1, 2, 4", None), ("1, 2, 4", "1, 3, 5"), ("2, 4", None), ("2, 4", "1, 3, 5"),
+)  # fmt: skip
+"""Photos that are looked at, and those that the profile was made from."""
 CARPET = ("pixel6pro_room", "carpet to the corners")
 Array = NDArray[np.float64]
 
@@ -204,14 +210,13 @@ def on_real(data: Path) -> list[dict[str, Any]]:
     folder = data / "real_stacks" / CARPET[0]
     region = next(one for one in read_marks()[0][CARPET[0]] if one.name == CARPET[1])
     names = sorted(path.name for path in folder.glob("*.jpg"))
-    halves = {"all": names, "1, 3, 5": names[::2], "2, 4": names[1::2]}
+    halves = {"all": names, "1, 3, 5": names[::2], "1, 2, 4": [names[i] for i in (0, 1, 3)], "2, 4": names[1::2]}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
         parts = {part: _part(folder, Path(scratch) / str(number), chosen)
                  for number, (part, chosen) in enumerate(halves.items())}  # fmt: skip
         made: dict[str, Calibration] = {part: calibrate_lens([path]) for part, path in parts.items()}
-        for part, of in (("all", None), ("all", "all"), ("2, 4", None), ("2, 4", "1, 3, 5"),
-                         ("1, 3, 5", None), ("1, 3, 5", "2, 4")):  # fmt: skip
+        for part, of in PAIRS:
             profile: LensProfile | str = made[of].profile if of else "off"
             frames = open_photos(parts[part]).register()
             stack = read_stack(frames, READ_AT)
@@ -235,19 +240,19 @@ def _part(folder: Path, to: Path, names: list[str]) -> Path:
 
 
 def main() -> None:
-    data, output = Path(sys.argv[1]), Path(sys.argv[2])
-    traced_scenes, layered_scenes = (int(text) for text in (sys.argv[3:5] or ("1", "8")))
+    data, output, part = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    known = json.loads(output.read_text()) if output.exists() else {"rows": []}
     start = time.process_time()
-    real = on_real(data)
-    rows, profiles = on_rendered(data, traced_scenes, layered_scenes)
-    record = {
-        "what": "lens profiles",
-        "settings": {"share": SHARE, "size": [WIDTH, HEIGHT], "focus": FOCUS, "read_at": READ_AT},
-        "profiles": profiles,
-        "rows": [*rows, *real],
-        "cpu_seconds": time.process_time() - start,
-        "environment": describe(torch.device("cpu"), 77),
-    }
+    if part == "real":
+        rows = on_real(data)
+        more: dict[str, Any] = {"read_at": READ_AT}
+    else:
+        rows, profiles = on_rendered(data, *(int(text) for text in (sys.argv[4:6] or ("1", "8"))))
+        more = {"profiles": profiles, "share": SHARE, "size": [WIDTH, HEIGHT], "focus": FOCUS}
+    measured = {row["data"] for row in rows}
+    more |= {"cpu_seconds": time.process_time() - start, "environment": describe(torch.device("cpu"), 77)}
+    kept = [row for row in known["rows"] if row["data"] not in measured]
+    record = {**known, "what": "lens profiles", part: more, "rows": [*kept, *rows]}
     write_files({output: lambda file: file.write(json_bytes(record))})
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from focalsweep.errors import InputError, InputFileExistsError, Sentence, SettingName, joined
+from focalsweep.errors import InputError, InputFileExistsError, Sentence
 from focalsweep.estimate import estimate, predict
 from focalsweep.optics.profile import Curvature, LensProfile, Measured, corrected_settings, raised
 from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
@@ -164,12 +164,8 @@ def calibrate_lens(
     if not (named.get("make") and named.get("model")):
         notes.append(Sentence("the photos do not name their camera: give the profile by name, with {lens}"))
     if max(blur.value, 1 / blur.value) > ODD_BLUR:
-        notes.append(
-            Sentence(
-                "the photos have {blur} times the blur of their settings: check {names}",
-                blur=f"{blur.value:.2f}", names=joined(map(SettingName, ("f_number", "pixel_pitch", "focus_distances"))),
-            )
-        )  # fmt: skip
+        check = "the photos have {blur} times the blur of their settings: check {f_number}, {pixel_pitch} and "
+        notes.append(Sentence(check + "{focus_distances}", blur=f"{blur.value:.2f}"))
     views = tuple(
         FlatView(flat.name, flat.stack.size, where, one.radius, found.departure(number, one), one.inverse_depth)
         for number, (flat, one, where) in enumerate(zip(flats, seen, maps, strict=True))
