@@ -29,8 +29,7 @@ class Job:
     """How stacks are to be worked on; every part is checked before the work begins.
 
     Args:
-        method, planes, refine, calibrate, strict, memory, device: as `estimate_depth` takes them.
-        known_distance: likewise.
+        method, planes, refine, calibrate, strict, lens, memory, known_distance, device: as `estimate_depth` takes them.
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.
@@ -43,6 +42,7 @@ class Job:
     refine: bool = True
     calibrate: str = "auto"
     strict: bool = False
+    lens: Any = "auto"
     memory: int | None = None
     known_distance: KnownDistance | None = None
     exports: Sequence[str] = ()
@@ -81,7 +81,8 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(
         photos, job.method, planes=job.planes, refine=job.refine, calibrate=job.calibrate, strict=job.strict,
-        known_distance=job.known_distance, memory=job.memory, device=job.device, progress=progress, **settings,
+        lens=job.lens, known_distance=job.known_distance, memory=job.memory, device=job.device, progress=progress,
+        **settings,
     )  # fmt: skip
     result, stack = found.result, found.stack
     progress("writing", 0.0)

@@ -23,7 +23,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"methods", "photos", "results"},
     {"trust"},
     {"estimate"},
-    {"to_files", "from_files"},
+    {"to_files", "from_files", "calibrate"},
     {"batch"},
     {"web"},
     {"cli"},

@@ -149,6 +149,14 @@ Known = Annotated[
 Strict = Annotated[
     bool, typer.Option(FLAGS["strict"], help="Settings that do not explain the photos are an error, exit status 2.")
 ]
+LensProfile = Annotated[
+    str,
+    typer.Option(
+        FLAGS["lens"],
+        help="A lens profile (focalsweep calibrate makes it), or a folder of them; auto: of your configuration folder "
+        "the one of the photos' lens; off: none.",
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -202,6 +210,7 @@ def read_job(
     surface: str = "closed",
     calibrate: str = "auto",
     known_distance: str | None = None,
+    lens: str = "auto",
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
@@ -225,7 +234,7 @@ def read_job(
         )
     settings = {"relative": True} if relative else {}
     return Job(
-        method, find_device(device), _planes(near, far), refine, check_mode(calibrate), strict, read_size(memory),
+        method, find_device(device), _planes(near, far), refine, check_mode(calibrate), strict, lens, read_size(memory),
         read_known_distance(known_distance), exports, sheet, settings, surface,
     )  # fmt: skip
 

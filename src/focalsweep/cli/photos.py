@@ -25,6 +25,7 @@ from focalsweep.cli.options import (
     FocalLength,
     Json,
     Known,
+    LensProfile,
     Memory,
     Method,
     Near,
@@ -92,6 +93,7 @@ def depth(
     calibrate: Calibrate = "auto",
     known_distance: Known = None,
     strict: Strict = False,
+    lens: LensProfile = "auto",
     memory: Memory = None,
     export: Export = "",
     surface: Surface = "closed",
@@ -114,7 +116,7 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    trust: dict[str, Any] = {"strict": strict, "calibrate": calibrate, "known_distance": known_distance}
+    trust: dict[str, Any] = {"strict": strict, "calibrate": calibrate, "known_distance": known_distance, "lens": lens}
     job = read_job(method, device, near, far, refine, memory, export, sheet, surface=surface, **trust)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference, order)

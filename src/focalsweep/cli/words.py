@@ -32,6 +32,7 @@ FLAGS = {
     "order": "--order",
     "known_distance": "--known-distance",
     "strict": "--strict",
+    "lens": "--lens",
     "memory": "--memory",
     "exports": "--export",
     "surface": "--surface",
@@ -51,6 +52,7 @@ FLAGS_OF_OTHERS = {
         "movie": "--movie",
         "size": "--size",
     },
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }

@@ -240,6 +240,7 @@ class RegisteredPhotos:
             warnings=tuple(photos.notes),
             made_of=str(photos.folder),
             photo=read_photo_tags(photos.frames[alignment.reference].path),
+            made_with=known.made_with,
         )
 
 
