@@ -75,11 +75,19 @@ class Misfit:
         return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self.energy.amin(0))
 
     @cached_property
+    def _inner(self) -> Tensor:  # H W
+        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
+        return self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether enough of the scene lies between the focus distances."""
+        return bool(self._inner.float().mean() > LEAST_INNER)
+
+    @cached_property
     def pixels(self) -> Tensor:  # H W
         """Those that guesses are compared over."""
-        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
-        inner = self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
-        return inner if inner.float().mean() > LEAST_INNER else self.informative
+        return self._inner if self.bracketed else self.informative
 
     @property
     def enough(self) -> bool:
