@@ -137,8 +137,8 @@ def _shares(spread: float, mode: str) -> tuple[float, float]:
     """How much of what the blur is off by the distances take; and what their scale is still off by."""
     if mode == "blur":
         return 0.0, 0.0
-    if mode == "focus":
-        return 1.0, 0.0
+    if mode == "focus":  # an offset that all distances share is never seen
+        return 1.0, spread
     both = math.hypot(spread, APERTURE)
     return (spread / both) ** 2, spread * APERTURE / both
 
