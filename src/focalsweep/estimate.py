@@ -88,7 +88,7 @@ def estimate_depth(
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         refine: look for the focus distances inside the ranges that coarse metadata leaves.
         calibrate: "auto" takes the growth of blur, or the scale of focus distances of which ranges are known, as the
-            photos have it; "blur" trusts the distances, "focus" the camera, "off" both.
+            photos have it; "blur" trusts the distances, "focus" the camera, "off" both: so it is for a batch.
         strict: settings that do not explain the photos are an error, not a warning.
         known_distance: one that was measured, `KnownDistance(metres, column, row)` at a pixel of the sharp picture; it
             sets the scale.
