@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/baselines.md",
     "docs/scale.md",
     "docs/lenses.md",
+    "docs/microscope.md",
     "docs/fit.md",
 )
 
@@ -409,6 +410,22 @@ def stragglers_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
 
 
+def wave_optics_table(records: dict[str, Record]) -> str:
+    """Heights under a microscope: error in steps, and tilt, by method."""
+    rows: dict[str, dict[str, Record]] = {}
+    for row in records["wave-optics"]["rows"]:
+        rows.setdefault(row["case"], {})[row["method"]] = row
+    methods = list(next(iter(rows.values())))
+    lines = []
+    for case, by_method in rows.items():
+        step = next(iter(by_method.values()))["step"] * 1e6
+        cells = [f"{by_method[name]['median_error_steps']:.3f}" for name in methods]
+        cells += [f"{by_method[name]['tilt']:.3f}" if "tilt" in by_method[name] else "" for name in methods]
+        lines.append([case, f"{step:.3g} um", *cells])
+    header = [f"{what}: {name}" for what in ("median error", "tilt") for name in methods]
+    return markdown_table(["", "step", *header], lines)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -425,6 +442,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "layered": layered_table,
     "real-pairs": real_pairs_table,
     "lenses-traced": traced_lens_table,
+    "wave-optics": wave_optics_table,
     "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,
