@@ -25,6 +25,7 @@ DOCUMENTS = (
     "docs/paper.md",
     "docs/baselines.md",
     "docs/scale.md",
+    "docs/lenses.md",
 )
 
 
@@ -222,6 +223,33 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
+def traced_lens_table(records: dict[str, Record]) -> str:
+    """Median error of depth in corners and middle by scene: as seen, with a profile, through a flat field."""
+    rows: dict[tuple[str, str], dict[str, Record]] = {}
+    for row in records["lenses"]["rows"]:
+        if row["data"] == "traced":
+            rows.setdefault((row["scene"], row["corners_seem"]), {})[row["lens"]] = row
+    table = []
+    for (scene, bend), by_lens in rows.items():
+        lenses = [by_lens.get(name) for name in ("curved", "curved, with the profile", "flat")]
+        cells = [f"{row[f'{part}_error']:.1%}" if row else "" for part in ("corner", "middle") for row in lenses]
+        table.append([f"{scene}, corners seem {bend}", *cells])
+    header = [f"{part}: {lens}" for part in ("corners", "middle") for lens in ("no profile", "with it", "flat field")]
+    return markdown_table(["scene", *header], table)
+
+
+def carpet_table(records: dict[str, Record]) -> str:
+    """How far the corners of a real carpet lie from the plane of its middle."""
+    rows = []
+    for row in records["lenses"]["rows"]:
+        if row["data"] == "carpet":
+            cells = [f"{row[name]:+.1%}" for name in ("corner_left", "corner_right")]
+            cells += [f"{row['inner']:.1%}", f"{row['of_std']:.1f}"]
+            rows.append([row["photos"], row["profile_of"] or "none", *cells])
+    header = ["photos", "profile from photos", "left corner", "right corner", "middle, median", "corners, in std"]
+    return markdown_table(header, rows)
+
+
 def cluster_table(records: dict[str, Record]) -> str:
     """What a cluster that lost parts left behind, against the local command."""
     loss = records["cluster"]["loss"]
@@ -326,6 +354,8 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "real": real_table,
     "layered": layered_table,
     "real-pairs": real_pairs_table,
+    "lenses-traced": traced_lens_table,
+    "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,
     "photo-stages": photo_stages_table,

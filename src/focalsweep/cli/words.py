@@ -28,15 +28,31 @@ FLAGS = {
     "near": "--near",
     "far": "--far",
     "refine": "--refine",
+    "calibrate": "--calibrate",
+    "order": "--order",
+    "known_distance": "--known-distance",
     "strict": "--strict",
+    "lens": "--lens",
     "memory": "--memory",
     "exports": "--export",
+    "surface": "--surface",
     "sheet": "--sheet",
     "video_frames": "--frames",
 }
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
+    "refocus": {
+        "at": "--at",
+        "aperture": "--f-number",
+        "widen": "--widen",
+        "tilt": "--tilt",
+        "rack": "--rack",
+        "stereo": "--stereo",
+        "movie": "--movie",
+        "size": "--size",
+    },
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }
@@ -44,10 +60,10 @@ FLAGS_OF_OTHERS = {
 PHRASES = {
     "planes": "--near and --far",
     "images": "the photos",
-    "order": "order in stack.toml",
     "aligned": "aligned in stack.toml",
     "positions": "positions in [stage] of stack.toml",
     "magnification": "magnification in stack.toml",
+    "wavelength": "wavelength in [stage] of stack.toml",
     "stack.toml": "stack.toml (focalsweep inspect --write)",
 }
 """What has no flag."""

@@ -217,6 +217,8 @@ class RegisteredPhotos:
         reference: dict[str, Any] = {
             "focus_reference": {"value": known.focus_reference, "source": known.reference_source}
         }
+        if known.order is not None:
+            reference["order"] = {"value": known.order}
         if photos.stage is not None:
             reference, settings = {"stage": photos.stage.to_json()}, {}
         frames = tuple(
@@ -238,6 +240,7 @@ class RegisteredPhotos:
             warnings=tuple(photos.notes),
             made_of=str(photos.folder),
             photo=read_photo_tags(photos.frames[alignment.reference].path),
+            made_with=known.made_with,
         )
 
 

@@ -291,9 +291,11 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         words = "their focus distances"
     elif settings.order == "far-to-near":
         order.reverse()
-        words = f"{NAME}, far to near"
+        words = "the files, far to near"
+    elif settings.order == "auto":
+        words = "the files"
     else:
-        words = f"{NAME}, near to far" if settings.order else "the files, near to far (set order in stack.toml)"
+        words = "the files, near to far" if settings.order else Sentence("the files, near to far (else give {order})")
     count = len(frames)
     near, far = 1 / RELATIVE_FOCUS[0], 1 / RELATIVE_FOCUS[1]
     focus = [1 / (near + (far - near) * i / (count - 1)) for i in range(count)]
@@ -302,7 +304,7 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         files=tuple(settings.files[i] for i in order),
         focus_distances=tuple(settings.focus_distances[i] for i in order),
     )
-    note = f"depth is relative, without a unit: the order of the frames is that of {words}"
+    note = Sentence("depth is relative, without a unit: the order of the frames is that of {words}", words=words)
     return Photos(
         frames=[frames[i] for i in order],
         settings=settings,

@@ -29,7 +29,7 @@ TRIMMED_SHARE = 0.002  # share of them that may lie outside when a range is trim
 MARGIN = 0.08  # of the range, added at either end
 EXTENSION = 0.6  # of the range, in inverse depth
 ROUNDS = 5
-BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0)
+BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0, 41.0, 60.0)
 
 
 def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tuple[DepthGrid, str]:
