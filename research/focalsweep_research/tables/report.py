@@ -204,18 +204,6 @@ def registration_table(records: dict[str, Record]) -> str:
     return markdown_table(header, rows)
 
 
-def beside_table(records: dict[str, Record]) -> str:
-    """Seconds of a run alone and beside busy processes, one after the other."""
-    rows = []
-    for name, row in records["photo-speed-beside"]["rows"].items():
-        alone, beside = row["ours"]["seconds"], row["beside"]["seconds"]
-        load = f"{row['load_average']:.1f}"
-        rows.append(
-            [name, str(row["beside"]["jobs"]), f"{alone:.1f}", f"{beside:.1f}", f"{beside / alone:.2f} x", load]
-        )
-    return markdown_table(["", "busy processes", "alone, s", "beside them, s", "ratio", "load average before"], rows)
-
-
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -448,7 +436,6 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "photo-speed": photo_speed_table,
     "photo-stages": photo_stages_table,
     "registration": registration_table,
-    "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
