@@ -11,6 +11,7 @@ import typer
 
 from focalsweep.cli.console import say, say_note, stages
 from focalsweep.cli.options import (
+    Calibrate,
     Device,
     Export,
     Memory,
@@ -41,6 +42,7 @@ def batch(
     method: Method = "sweep",
     device: Device = "auto",
     relative: Relative = False,
+    calibrate: Calibrate = "auto",
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
@@ -75,7 +77,10 @@ def batch(
     if results.path:
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
-    job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict, surface)
+    job = read_job(
+        method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict,
+        surface=surface, calibrate=calibrate,
+    )  # fmt: skip
     with results.held():
         results.clear()
         kept = results.done().intersection(names) if resume else set()
