@@ -4,8 +4,8 @@
 
 Honest visitors open the page, give a small stack, look at its settings, and begin again. Hostile ones send half a
 head, a body byte by byte, uploads that break off or that nobody asks for, hundreds of empty files, nonsense, messages
-for functions that are none, wrong passwords, and open streams that they do not read. A watcher in a process of its own asks
-for /config four times a second. Afterwards everybody has a minute to be gone.
+for functions that are none, wrong passwords, and open streams that they do not read. A watcher in a process of its own
+asks for /config four times a second. Afterwards everybody has a minute to be gone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from typing import Any
 import psutil
 import torch
 from tests.e2e.browsing import page_server
-from tests.e2e.running import write_small_stack
 
+from focalsweep.photos.demo import DEMO_STACK
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
 
@@ -182,8 +182,8 @@ async def unread(flood: Flood) -> None:
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"".join(flood.head("GET", "/config", 0).replace(b"close", b"keep-alive") for _ in range(20)))
     await asyncio.sleep(5)
-    for _, writer in [*held, (reader, writer)]:
-        writer.transport.abort()
+    for _, each in [*held, (reader, writer)]:
+        each.transport.abort()
 
 
 ATTACKS: list[Callable[[Flood], Awaitable[None]]] = [
@@ -284,8 +284,8 @@ def main() -> None:
         sys.exit(__doc__)
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 300.0
     with tempfile.TemporaryDirectory() as name:
-        shots = write_small_stack(Path(name) / "shots")
-        photos = {path.name: path.read_bytes() for path in sorted(shots.iterdir())}
+        files = [*sorted(DEMO_STACK.glob("frame_*")), DEMO_STACK / "stack.toml"]
+        photos = {path.name: path.read_bytes() for path in files}
         with page_server(Path(name) / "page", attacked=True) as server:
             flood = Flood(int(server.address.rstrip("/").rpartition(":")[2]), photos)
             found = asyncio.run(run(flood, psutil.Process(server.process.pid), server.temporary, seconds))
