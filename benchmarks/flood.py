@@ -27,11 +27,11 @@ from typing import Any
 
 import psutil
 import torch
-from tests.e2e.browsing import page_server
 
 from focalsweep.photos.demo import DEMO_STACK
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
+from tests.e2e.browsing import page_server
 
 VISITORS, HOSTILE = 100, 33
 AFTER_SECONDS = 60.0

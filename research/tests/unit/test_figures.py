@@ -8,11 +8,11 @@ import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
-from tests.errors import assert_one_sentence, message_of
-from tests.unit.results.test_contact_sheet import assert_clear
 
 from focalsweep.results.contact_sheet import NOTHING, Sheet
 from focalsweep_research.drawing.comparison import Scene, comparison
+from tests.errors import assert_one_sentence, message_of
+from tests.unit.results.test_contact_sheet import assert_clear
 
 HEIGHT, WIDTH = 24, 36
 
