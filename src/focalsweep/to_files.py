@@ -73,10 +73,11 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     from focalsweep.estimate import estimate
     from focalsweep.photos.photo_stack import Photos
     from focalsweep.results.contact_sheet import contact_sheet
-    from focalsweep.results.folder import MANIFEST, refuse_strangers
+    from focalsweep.results.folder import MANIFEST, finish_earlier, refuse_strangers
     from focalsweep.results.writing import write_result
 
     start = time.perf_counter()
+    finish_earlier(output)
     refuse_strangers(output, [*ALWAYS, MANIFEST])  # before the work; and once more when it is written
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(
