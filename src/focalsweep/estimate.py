@@ -22,15 +22,17 @@ from focalsweep.memory import LEAST_WORKSPACE, MemoryBound, release_freed_memory
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
+from focalsweep.optics.profile import LensProfile, corrected_settings, raised
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
-from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
-from focalsweep.photos.fusing import fuse_frames
+from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
+from focalsweep.photos.fusing import FrameWeights, fuse_frames
+from focalsweep.photos.lens_profiles import AUTO, OFF, Lens, choose_profile, same_aperture
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range
-from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.colour import grey_for_sweep
 from focalsweep.sweep.known_distance import KnownDistance, check_known_distance
 from focalsweep.sweep.selection import frames_for_depth, with_frames
 from focalsweep.sweep.self_calibration import check_mode
@@ -66,6 +68,7 @@ def estimate_depth(
     calibrate: str = "auto",
     strict: bool = False,
     known_distance: KnownDistance | None = None,
+    lens: Lens = AUTO,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -89,6 +92,8 @@ def estimate_depth(
         strict: settings that do not explain the photos are an error, not a warning.
         known_distance: one that was measured, `KnownDistance(metres, column, row)` at a pixel of the sharp picture; it
             sets the scale.
+        lens: a lens profile (`focalsweep calibrate` makes it), its file, or a folder of them; "auto": of the user's
+            configuration folder the one that the photos' metadata names, if it is there; "off": none.
         memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
             and, if need be, the working size are made smaller to keep it; what cannot be kept is told. A batch keeps
             its size: there only tiles are smaller.
@@ -97,8 +102,8 @@ def estimate_depth(
         **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
     """
     options: dict[str, Any] = {"planes": planes, "refine": refine, "calibrate": calibrate, "strict": strict}
-    options["known_distance"] = known_distance
-    return estimate(photos, method, **options, memory=memory, device=device, progress=progress, **settings).result
+    options |= {"known_distance": known_distance, "lens": lens, "memory": memory, "device": device}
+    return estimate(photos, method, **options, progress=progress, **settings).result
 
 
 def estimate(
@@ -110,6 +115,7 @@ def estimate(
     calibrate: str = "auto",
     strict: bool = False,
     known_distance: KnownDistance | None = None,
+    lens: Lens = AUTO,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -128,6 +134,11 @@ def estimate(
         if photos.batched:
             if known_distance:
                 check_known_distance(photos)
+            if lens not in (AUTO, OFF):
+                raise InputError(
+                    "a batch of stacks takes no lens profile",
+                    field="lens", value=lens, remedy="give the stacks one by one, or leave out {lens}",
+                )  # fmt: skip
             return _estimate_batch(photos.to(device), choice, planes, memory, progress)
         frames: Frames = FramesInMemory(photos)
         device = device or photos.images.device
@@ -135,7 +146,7 @@ def estimate(
         opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
         (progress or silent)("aligning", 0.0)
         frames = opened.register(progress, COPY_BYTES if memory is None else min(COPY_BYTES, memory // COPY_SHARE))
-    trust = Trust(refine, check_mode(calibrate), strict, known_distance)
+    trust = Trust(refine, check_mode(calibrate), strict, known_distance, lens)
     return _estimate_frames(frames, choice, planes, trust, memory, torch.device(device or "cpu"), progress or silent)
 
 
@@ -149,7 +160,8 @@ def _estimate_frames(
     progress: Progress,
 ) -> Estimate:
     start = time.perf_counter()
-    settings = frames.settings
+    profile, notes = choose_profile(trust.lens, frames.settings)
+    settings = _by_profile(frames.settings, profile)
     planes, source = planes or choice.grid(), "the caller"
     _check_blur(settings, planes, frames.size)
     _check_focus(settings, planes)
@@ -160,9 +172,14 @@ def _estimate_frames(
         preview, channels = _preview(frames, settings, chosen, device, progress)
         settled = settle(settings, preview, chosen, frames.size, trust, progress)
         settings, preview, fit = settled.settings, settled.preview, settled.fit
+        known = settings
+        if profile:
+            settings, preview = raised(settings, profile.lift), raised(preview, profile.lift)
+            planes = planes and profile.apparent(planes, frames.settings, frames.size, profile.lift)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
+            planes = profile.apparent(planes, frames.settings, frames.size) if profile else planes
         swept = with_frames(settings, chosen)
         scale = working_scale(swept, planes, frames.size)
         scale = 1.0 if scale > LEAST_REDUCTION else scale
@@ -185,27 +202,30 @@ def _estimate_frames(
         prediction = settled.calibration.widened(prediction, stack)
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
-        sharp = _fused(FramesInMemory(stack), stack, result, silent)
+        at_hand = FramesInMemory(stack) if scale == 1 and len(chosen) == settings.frame_count else frames
+        told = part_of(renamed(progress, "full size"), 0.0, 0.5) if scale < 1 else silent
+        told("full size", 0.0)
+        sharp = _fused(at_hand, settings, result, told)
         if scale < 1:
-            progress("full size", 0.0)
-            full = _fused(frames, settings, result, part_of(renamed(progress, "full size"), 0.0, 0.5))
             bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
-            result = _at_full_size(result, sharp, full, settings, bring)
+            result = _at_full_size(result, sharp, settings, bring)
         else:
-            whole = sharp if len(chosen) == settings.frame_count else _fused(frames, settings, result, silent)
-            result = replace(result, all_in_focus=whole.numpy())
-    measured = dict(settled.measured)
+            result = replace(result, all_in_focus=sharp.numpy())
+        measured = dict(settled.measured)
+    if profile:
+        result = replace(_by_flat_field(result, profile, frames.settings), camera=known.camera)
+        notes.append(_note_of(profile, frames.settings, frames.size))
     if isinstance(settings.camera, StageLens):
         result = _as_heights(result, settings.camera)
     if trust.known_distance:
-        result, measured["known_distance"] = rescaled(result, settings, trust.known_distance)
+        result, measured["known_distance"] = rescaled(result, known, trust.known_distance)
     seconds = {
         "before_depth": estimated_from - start,
         "depth": estimated - estimated_from,
         "after_depth": time.perf_counter() - estimated,
     }
-    warnings = (*settled.warnings, *warnings)
-    record = {**result.record, **_known_of(settings, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
+    warnings = (*settled.warnings, *notes, *warnings)
+    record = {**result.record, **_known_of(known, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
     record["summary"] = _summary(result, settings.frame_count)
     return Estimate(replace(result, record=record, fit=fit), stack)
 
@@ -232,7 +252,7 @@ def auto_depth_grid(stack: FocalStack, count: int = 64) -> tuple[DepthGrid, str]
     _check_focus(stack, None)
     with torch.no_grad():
         scale = min(1.0, PREVIEW_PX / max(stack.size))
-        preview = project_to_dominant_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
+        preview = grey_for_sweep((stack.resized(scale) if scale < 1 else stack).as_batch())
         extend = stack.unit is not None
         found = [find_range(preview.one_of_batch(i), count, extend=extend) for i in range(len(preview.images))]
     if not stack.batched:
@@ -268,7 +288,7 @@ def _preview(
     scale = min(1.0, PREVIEW_PX / max(frames.size))
     told = part_of(renamed(progress, "looking"), 0.0, 0.8)
     stack = read_stack(frames, scale, with_frames(settings, chosen), told, chosen)
-    return project_to_dominant_colour(stack.to(device=device).as_batch()), stack.images.shape[1]
+    return grey_for_sweep(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
 def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int, int]) -> None:
@@ -281,6 +301,31 @@ def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int,
             remedy="check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}{near_too}",
             near_too=Sentence(", and {near}") if planes else "",
         )  # fmt: skip
+
+
+def _by_profile(settings: FocalStack, profile: LensProfile | None) -> FocalStack:
+    """The settings as the lens really has them."""
+    if profile is None:
+        return settings
+    return corrected_settings(settings, profile, aperture=same_aperture(profile, settings))
+
+
+def _by_flat_field(result: DepthResult, profile: LensProfile, settings: FocalStack) -> DepthResult:
+    """Depth as it seems through a lens whose field is curved, and `raised` -> depth as it is."""
+    depth, std = profile.flatten_field(torch.from_numpy(result.depth), torch.from_numpy(result.std), settings)
+    focus = [1 / (1 / distance - profile.lift) for distance in result.record["focus_distances"]]
+    record = {**result.record, "focus_distances": focus, "lens": profile.to_json()}
+    return replace(result, depth=depth.numpy(), std=std.numpy(), record=record)
+
+
+def _note_of(profile: LensProfile, settings: FocalStack, size: tuple[int, int]) -> Sentence:
+    """One line on what a profile does to these photos."""
+    low, high = profile.curvature_range(settings, size)
+    blur = f"{profile.blur.value:.2f}" if same_aperture(profile, settings) else "1 (it was made at another aperture)"
+    return Sentence(
+        "lens profile {name} ({title}): field curvature of {most:+.2g} 1/m taken out, blur times {blur}",
+        name=Path(profile.name).name or "as given", title=profile.title, most=max(low, high, key=abs), blur=blur,
+    )  # fmt: skip
 
 
 def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:
@@ -321,10 +366,11 @@ def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
 
 def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
     """The picture sharp all over, of frames with these settings and a result of any size."""
-    pictures = map(torch.from_numpy, frames.pictures(progress))
     slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
-    depth, std = torch.from_numpy(result.depth), torch.from_numpy(result.std)
-    return fuse_frames(pictures, settings.focus_distances, depth, std, slope_px)
+    maps = torch.from_numpy(result.depth), torch.from_numpy(result.std), slope_px
+    weights = FrameWeights(settings.focus_distances, *maps, frames.size[1])
+    pictures = map(torch.from_numpy, frames.pictures(progress, weights.matters))
+    return fuse_frames(pictures, settings.focus_distances, *maps, weights)
 
 
 def _result(
@@ -366,14 +412,14 @@ def _result(
 
 def _at_full_size(
     result: DepthResult,
-    sharp_small: Tensor,  # h w C
     sharp: Tensor,  # H W C
     settings: FocalStack,
     progress: Progress,
 ) -> DepthResult:
     """A result of smaller pictures brought to full size along the edges of the full-size picture."""
     depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
-    full = upsample_guided(depth, std, confidence, sharp_small.clamp_min(0), sharp, progress)
+    small = torch.from_numpy(fitted(sharp.numpy(), result.depth.shape))
+    full = upsample_guided(depth, std, confidence, small, sharp, progress)
     return replace(
         result,
         depth=full.depth.numpy(),
@@ -418,6 +464,8 @@ def _known_of(settings: FocalStack, measured: dict[str, Any], warnings: Sequence
     record = settings.record
     if record.settings:
         known["settings"] = record.settings
+    if record.made_with:
+        known["made_with"] = record.made_with
     if record.frames:
         magnification = as_setting("magnification", settings.magnification).expand(settings.frame_count).tolist()
         from_lens = settings.focus_distances.tolist()

@@ -14,7 +14,7 @@ from focalsweep.methods.registry import all_methods
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
-    {"errors", "progress", "version"},
+    {"errors", "progress", "threads", "version"},
     {"validation", "memory"},
     {"lenses"},
     {"types"},
@@ -23,7 +23,7 @@ LEVELS = (  # low to high: a room imports from lower levels only, and within its
     {"methods", "photos", "results"},
     {"trust"},
     {"estimate"},
-    {"to_files"},
+    {"to_files", "from_files", "calibrate"},
     {"batch"},
     {"web"},
     {"cli"},

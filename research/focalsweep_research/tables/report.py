@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from focalsweep_research.tables import paper_report
+from focalsweep_research.tables import fit_report, paper_report
 from focalsweep_research.tables.records import Record, read_records
 from focalsweep_research.tables.tables import markdown_table, table_of
 
@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/baselines.md",
     "docs/scale.md",
     "docs/fit.md",
+    "docs/lenses.md",
 )
 
 
@@ -167,6 +168,53 @@ def large_photos_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "seconds", "peak GB"], rows)
 
 
+def photo_speed_table(records: dict[str, Record]) -> str:
+    """CPU seconds of focalsweep and of a focus stacker's two programs on the same photos, and peak memory."""
+    rows = []
+    for name, row in records["photo-speed"]["rows"].items():
+        ours, rival = row["ours"], row.get("rival")
+        cells = [f"{ours['cpu_s']:.1f}"]
+        cells += [f"{rival['cpu_s']:.1f}", f"{ours['cpu_s'] / rival['cpu_s']:.2f}"] if rival else ["", ""]
+        rows.append([name, *cells, f"{ours['peak_bytes'] / 1e9:.2f}", f"{row['load_average']:.0f}"])
+    header = ["", "ours, CPU s", "stacker, CPU s", "ours / stacker", "our peak, GB", "load average"]
+    return markdown_table(header, rows)
+
+
+def photo_stages_table(records: dict[str, Record]) -> str:
+    """CPU seconds of every stage of focalsweep on photos."""
+    measured = records["photo-speed"]["rows"]
+    stages = list(dict.fromkeys(stage for row in measured.values() for stage in row["ours"]["stages"]))
+    rows = []
+    for stage in stages:
+        parts = (row["ours"]["stages"].get(stage) for row in measured.values())
+        rows.append([stage, *(f"{part['cpu_s']:.1f}" if part else "" for part in parts)])
+    return markdown_table(["CPU s", *measured], rows)
+
+
+def registration_table(records: dict[str, Record]) -> str:
+    """Errors and CPU seconds of registering neighbours, by the way it is done."""
+    rows = []
+    for row in records["registration"]["rows"]:
+        errors = [f"{row[key]:.2f}" if row[key] is not None else "" for key in ("median_px", "most_px")]
+        failed = f"{row['failed']} of {row['pairs']}"
+        size = f"{row['width']} x {row['height']}"
+        rows.append([row["way"], size, *errors, failed, f"{row['cpu_s_a_pair']:.2f}"])
+    header = ["", "px", "median error, px", "largest, px", "failed", "CPU s a pair"]
+    return markdown_table(header, rows)
+
+
+def beside_table(records: dict[str, Record]) -> str:
+    """Seconds of a run alone and beside busy processes, one after the other."""
+    rows = []
+    for name, row in records["photo-speed-beside"]["rows"].items():
+        alone, beside = row["ours"]["seconds"], row["beside"]["seconds"]
+        load = f"{row['load_average']:.1f}"
+        rows.append(
+            [name, str(row["beside"]["jobs"]), f"{alone:.1f}", f"{beside:.1f}", f"{beside / alone:.2f} x", load]
+        )
+    return markdown_table(["", "busy processes", "alone, s", "beside them, s", "ratio", "load average before"], rows)
+
+
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -188,61 +236,31 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
-def mistakes_table(records: dict[str, Record]) -> str:
-    """Of deliberate mistakes: how many were made, noticed, and named first or second."""
-    rows = records["mistakes"]["rows"]
-    kinds: dict[str, Callable[[str], bool]] = {
-        "demo": lambda stack: stack == "demo",
-        "rendered stacks": lambda stack: stack.startswith(("room", "boxes")),
-        "real photos": lambda stack: stack.startswith(("pixel", "canon")),
-    }
-    lines = []
-    for mistake in [*dict.fromkeys(row["mistake"] for row in rows), "all"]:
-        cells = []
-        for of_kind in kinds.values():
-            some = [row for row in rows if mistake in (row["mistake"], "all") and of_kind(row["stack"])]
-            noticed, named = (sum(row[key] for row in some) for key in ("noticed", "named"))
-            cells.append(f"{noticed}, {named} of {len(some)}" if some else "")
-        lines.append([mistake, *cells])
-    return markdown_table(["noticed, and named first or second", *kinds], lines)
+def traced_lens_table(records: dict[str, Record]) -> str:
+    """Median error of depth in corners and middle by scene: as seen, with a profile, through a flat field."""
+    rows: dict[tuple[str, str], dict[str, Record]] = {}
+    for row in records["lenses"]["rows"]:
+        if row["data"] == "traced":
+            rows.setdefault((row["scene"], row["corners_seem"]), {})[row["lens"]] = row
+    table = []
+    for (scene, bend), by_lens in rows.items():
+        lenses = [by_lens.get(name) for name in ("curved", "curved, with the profile", "flat")]
+        cells = [f"{row[f'{part}_error']:.1%}" if row else "" for part in ("corner", "middle") for row in lenses]
+        table.append([f"{scene}, corners seem {bend}", *cells])
+    header = [f"{part}: {lens}" for part in ("corners", "middle") for lens in ("no profile", "with it", "flat field")]
+    return markdown_table(["scene", *header], table)
 
 
-def right_settings_table(records: dict[str, Record]) -> str:
-    """What is said of stacks whose settings are right."""
-    right = records["mistakes"]["right"]
-    real = [row for row in right if not row["stack"].startswith(("room", "boxes", "demo"))]
-    rendered = [row for row in right if row["stack"].startswith(("room", "boxes"))]
-    false = sum(row["fits"] is False for row in rendered)
-    lines = [[f"{len(rendered)} rendered stacks", f"{false} false alarms", "", ""]]
-    for row in [next(row for row in right if row["stack"] == "demo"), *real]:
-        fits = {True: "fits", False: "does not fit", None: "cannot tell"}[row["fits"]]
-        blur = "" if row["blur"] is None else f"{row['blur']:.2f}"
-        lines.append([row["stack"], fits, f"{row['explained']:.0%}", blur])
-    return markdown_table(["", "told", "explained", "times the told blur"], lines)
-
-
-def calibrations_table(records: dict[str, Record]) -> str:
-    """Depth of the demo by wrong settings, by mode of calibration."""
-    lines = [
-        [
-            row["wrong"],
-            row["calibrate"],
-            f"{row['median_error']:.2%}",
-            f"{row['std']:.1%}",
-            f"{row['beyond_3_std']:.1%}",
-        ]
-        for row in records["calibrations"]["rows"]
-    ]
-    return markdown_table(["wrong", "--calibrate", "median error", "std", "off by more than 3 std"], lines)
-
-
-def measured_pairs_table(records: dict[str, Record]) -> str:
-    """Real pairs beyond their focus, by where the growth of blur comes from."""
-    lines = [
-        [row["method"], row["blur_from"], str(row["pairs"]), f"{row['abs_rel']:.3f}", f"{row['bias']:+.1%}"]
-        for row in records["measured-pairs"]["rows"]
-    ]
-    return markdown_table(["method", "growth of blur from", "pairs", "AbsRel", "bias"], lines)
+def carpet_table(records: dict[str, Record]) -> str:
+    """How far the corners of a real carpet lie from the plane of its middle."""
+    rows = []
+    for row in records["lenses"]["rows"]:
+        if row["data"] == "carpet":
+            cells = [f"{row[name]:+.1%}" for name in ("corner_left", "corner_right")]
+            cells += [f"{row['inner']:.1%}", f"{row['of_std']:.1f}"]
+            rows.append([row["photos"], row["profile_of"] or "none", *cells])
+    header = ["photos", "profile from photos", "left corner", "right corner", "middle, median", "corners, in std"]
+    return markdown_table(header, rows)
 
 
 def cluster_table(records: dict[str, Record]) -> str:
@@ -349,15 +367,21 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "real": real_table,
     "layered": layered_table,
     "real-pairs": real_pairs_table,
+    "lenses-traced": traced_lens_table,
+    "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
+    "photo-speed": photo_speed_table,
+    "photo-stages": photo_stages_table,
+    "registration": registration_table,
+    "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
     "papernet-packed": paper_report.packing_table,
-    "mistakes": mistakes_table,
-    "right-settings": right_settings_table,
-    "calibrations": calibrations_table,
-    "measured-pairs": measured_pairs_table,
+    "mistakes": fit_report.mistakes_table,
+    "right-settings": fit_report.right_settings_table,
+    "calibrations": fit_report.calibrations_table,
+    "measured-pairs": fit_report.measured_pairs_table,
     "cluster": cluster_table,
     "cluster-overhead": overhead_table,
     "scale-parts": parts_table,

@@ -20,6 +20,7 @@ from focalsweep.cli.options import (
     Relative,
     Sheet,
     Strict,
+    Surface,
     check_output,
     read_job,
 )
@@ -45,6 +46,7 @@ def batch(
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out stacks that have a result already.")] = False,
     ray: Annotated[
@@ -76,8 +78,9 @@ def batch(
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
     job = read_job(
-        method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict, calibrate
-    )
+        method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict,
+        surface=surface, calibrate=calibrate,
+    )  # fmt: skip
     with results.held():
         results.clear()
         kept = results.done().intersection(names) if resume else set()

@@ -25,6 +25,7 @@ from focalsweep.cli.options import (
     FocalLength,
     Json,
     Known,
+    LensProfile,
     Memory,
     Method,
     Near,
@@ -39,11 +40,14 @@ from focalsweep.cli.options import (
     Reference,
     Refine,
     Relative,
+    SaveAlignment,
     Sheet,
     StageUp,
     Step,
     Strict,
+    Surface,
     Time,
+    UseAlignment,
     VideoFrames,
     check_output,
     read_job,
@@ -66,6 +70,8 @@ def depth(
     method: Method = "sweep",
     device: Device = "auto",
     align: Align = "auto",
+    use_alignment: UseAlignment = None,
+    save_alignment: SaveAlignment = None,
     relative: Relative = False,
     order: Order = None,
     focal_length_mm: FocalLength = None,
@@ -87,8 +93,10 @@ def depth(
     calibrate: Calibrate = "auto",
     known_distance: Known = None,
     strict: Strict = False,
+    lens: LensProfile = "auto",
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = True,
     frames: VideoFrames = 12,
     json: Json = False,
@@ -108,13 +116,14 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    trust: dict[str, Any] = {"strict": strict, "calibrate": calibrate, "known_distance": known_distance}
-    job = read_job(method, device, near, far, refine, memory, export, sheet, **trust)
+    trust: dict[str, Any] = {"strict": strict, "calibrate": calibrate, "known_distance": known_distance, "lens": lens}
+    job = read_job(method, device, near, far, refine, memory, export, sheet, surface=surface, **trust)
     check_output(output)
     given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference, order)
     given |= read_stage(
         step_um, pixel_size_um, numerical_aperture, objective, stage_up, rail, channel, time, pixel_pitch_um
     )
+    given |= {"alignment": use_alignment, "save_alignment": save_alignment}
     settings = {"align": "auto" if align == "only" else align, "relative": relative, "video_frames": frames, **given}
     written, summary = (
         _align_only(photos, output, settings, quiet)

@@ -9,6 +9,8 @@ FLAGS = {
     "method": "--method",
     "device": "--device",
     "align": "--align",
+    "alignment": "--use-alignment",
+    "save_alignment": "--save-alignment",
     "relative": "--relative",
     "focal_length": "--focal-length-mm",
     "f_number": "--f-number",
@@ -19,7 +21,7 @@ FLAGS = {
     "pixel_size": "--pixel-size-um",
     "numerical_aperture": "--numerical-aperture",
     "objective": "--objective",
-    "direction": "--stage-up or --stage-down",
+    "direction": "--stage-up",
     "rail": "--rail",
     "channel": "--channel",
     "time": "--time",
@@ -30,14 +32,27 @@ FLAGS = {
     "order": "--order",
     "known_distance": "--known-distance",
     "strict": "--strict",
+    "lens": "--lens",
     "memory": "--memory",
     "exports": "--export",
+    "surface": "--surface",
     "sheet": "--sheet",
     "video_frames": "--frames",
 }
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
+    "refocus": {
+        "at": "--at",
+        "aperture": "--f-number",
+        "widen": "--widen",
+        "tilt": "--tilt",
+        "rack": "--rack",
+        "stereo": "--stereo",
+        "movie": "--movie",
+        "size": "--size",
+    },
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }
@@ -48,6 +63,7 @@ PHRASES = {
     "aligned": "aligned in stack.toml",
     "positions": "positions in [stage] of stack.toml",
     "magnification": "magnification in stack.toml",
+    "wavelength": "wavelength in [stage] of stack.toml",
     "stack.toml": "stack.toml (focalsweep inspect --write)",
 }
 """What has no flag."""

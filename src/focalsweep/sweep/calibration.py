@@ -13,6 +13,7 @@ import torch
 from focalsweep.progress import Progress
 from focalsweep.sweep.argmin import argmin_depth
 from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.one_focus import OneFocus
 from focalsweep.sweep.volume import plan_sweep, sweep_tiles
 from focalsweep.types import DepthGrid, FocalStack
 from focalsweep.validation import as_setting
@@ -94,8 +95,8 @@ def refine_focus(
             middle = min(max(focus[i], low + edge), high - edge)
             points = [low, middle, high]
             near = _next_in_focus(focus, i)
-            values = [_misfit(_with_focus(stack, focus, i, u, near), REFINED_PLANES) for u in points]
-            focus[i] = _vertex(points, values)
+            around = OneFocus(_with_focus(stack, focus, i, middle, near), near.index(i), REFINED_PLANES, COST)
+            focus[i] = _vertex(points, [around.misfit(u) for u in points])
             done += 1
             if progress:
                 progress("refining focus", done / (rounds * len(free)))

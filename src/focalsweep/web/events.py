@@ -26,6 +26,7 @@ from focalsweep.web.jobs import Done, Failed
 from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
 from focalsweep.web.table import UNITS, Typed, rows
+from focalsweep.web.uploads import Uploads
 from focalsweep.web.visitors import Visitor, Visitors
 from focalsweep.web.words import CAMERA, WORDS
 
@@ -33,7 +34,9 @@ OPENING_SECONDS = 0.4  # of a tab
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: Any, folder: Any, button: Any) -> None:
+def connect(
+    page: gr.Blocks, p: Parts, visitors: Visitors, uploads: Uploads, example: Path, drop: Any, folder: Any, button: Any
+) -> None:
     """Every event of the page."""
 
     def of(request: gr.Request) -> Visitor:
@@ -41,11 +44,13 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
     def take(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         visitor, paths = of(request), [Path(file) for file in files or []]
-        return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+        with uploads.claimed(paths):
+            return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
 
     def take_folder(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
-        visitor, paths = of(request), of_a_folder([Path(file) for file in files or []])
-        return settings_after(p, visitor, lambda: visitor.take(paths))
+        visitor, paths = of(request), [Path(file) for file in files or []]
+        with uploads.claimed(paths):
+            return settings_after(p, visitor, lambda: visitor.take(of_a_folder(paths)))
 
     def take_example(request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+STAGE = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "wavelength", "direction", "rail")
 CAMERA = {
     "focal_length": ("Focal length", 1e3, "mm"),
     "f_number": ("f-number", 1.0, ""),
@@ -22,7 +23,7 @@ PHRASES = {
     "aligned": "“aligned” in stack.toml",
     'order="near-to-far"': "“near to far” under “Without distances, the photos run”",
     'order="far-to-near"': "“far to near” under “Without distances, the photos run”",
-    'calibrate="off"': "--calibrate off on the command line",
+    'calibrate="off"': "“calibrate” off on the command line",
     "images": "the photos",
     "memory": "memory",
     "camera": "the camera",
@@ -30,6 +31,7 @@ PHRASES = {
     "near": "the nearest depth",
     "far": "the farthest depth",
     "stack.toml": "a stack.toml",
+    **{name: f"“{name}” in [stage] of stack.toml" for name in STAGE},
 }
 """What the page has no box for."""
 WORDS = LABELS | PHRASES
