@@ -42,7 +42,7 @@ LEAST_SEEN = 0.1  # of the flat part: with less, textured and confident, nothing
 LEAST_FLAT, LEAST_FLAT_MARKED = 0.35, 0.7  # of what is seen: with less on a plane, nothing is flat
 LEAST_REACH = 0.75  # of the way to the corners: a note where less of it is seen
 ODD_BLUR, MOST_BLUR = 1.25, 2.0  # times that of the settings, or below one of that: a note; and an error
-WORST_FIT = 0.08  # of the range of focus: how far from a plane what is marked as flat may lie
+WORST_FIT = 0.02  # of the range of focus: how far from their plane those may lie
 
 Flat = PhotoFiles | FocalStack
 Point = tuple[float, float]

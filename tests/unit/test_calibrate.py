@@ -14,7 +14,7 @@ from focalsweep import FocalStack, estimate_depth
 from focalsweep.calibrate import Calibration, calibrate_lens
 from focalsweep.photos.lens_profiles import FOLDER, read_profile
 from focalsweep.types import RelativeLens, StackRecord
-from tests.curved import CAMERA, CORNER, SIZE, curvature, curved_plane
+from tests.curved import CAMERA, CORNER, SIZE, curvature, curved_plane, steps
 from tests.errors import assert_one_sentence, message_of
 
 IN_CORNERS = curvature().numpy() > 0.7 * CORNER
@@ -123,6 +123,8 @@ def test_what_is_refused_in_one_sentence() -> None:
     noise = torch.randn(stack.images.shape, generator=torch.Generator().manual_seed(0))
     plain = replace(stack, images=0.5 + 0.003 * noise)
     assert_one_sentence(message_of(lambda: calibrate_lens([plain]), ValueError), "too little texture")
+    message = message_of(lambda: calibrate_lens([steps()]), ValueError)
+    assert_one_sentence(message, "the scene is not flat", "region")
     outside = [(900.0, 900.0), (950.0, 900.0), (950.0, 950.0)]
     assert_one_sentence(message_of(lambda: calibrate_lens([stack], region=outside), ValueError), "lies outside")
     unknown = FocalStack(stack.images, stack.focus_distances, RelativeLens(12.0))
