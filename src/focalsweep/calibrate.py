@@ -26,7 +26,7 @@ from focalsweep.photos.reading import PhotoFiles, open_photos
 from focalsweep.progress import Progress, part_of, silent
 from focalsweep.results.lens_figure import FlatView, lens_figure
 from focalsweep.results.writing import write_files
-from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.colour import grey_for_sweep
 from focalsweep.sweep.flat_field import FlatField, Seen, fit_flat_field
 from focalsweep.sweep.misfit import Misfit
 from focalsweep.sweep.working_size import working_scale
@@ -188,9 +188,9 @@ def _read(photos: Flat, region: Sequence[Point] | None, settings: dict[str, Any]
             field="focus_distances", value=None, name=name, remedy="give {focus_distances}",
         )  # fmt: skip
     stack = read_stack(frames, min(1.0, SIDE_PX / max(frames.size)), progress=part_of(progress, 0.6, 0.1))
-    first = estimate(stack, "argmin", lens=OFF, progress=part_of(progress, 0.7, 0.3))
+    first = estimate(stack, "argmin", lens=OFF, calibrate="off", progress=part_of(progress, 0.7, 0.3))
     fit = first.result.fit
-    if fit is None or fit.fits is None:
+    if fit is None or fit.fits is None or fit.blur is None or fit.blur_error is None:
         raise _too_little(name, 0.0)
     is_aperture = fit.causes[:1] and fit.causes[0].name == "f_number" and max(fit.blur, 1 / fit.blur) < MOST_BLUR
     if fit.fits is False and not is_aperture:  # the effective aperture is what is looked for
@@ -233,7 +233,7 @@ def _look(flat: _Flat, stack: FocalStack, progress: Progress) -> tuple[Seen, Mas
     prediction = predict(raised(stack, lift), "sweep", planes, progress=progress)
     inverse = (1 / prediction.depth[0].double() - lift).numpy()
     with torch.no_grad():
-        textured = Misfit(project_to_dominant_colour(stack.as_batch())).informative.numpy()
+        textured = Misfit(grey_for_sweep(stack.as_batch())).informative.numpy()
     part = np.ones((height, width), bool) if flat.region is None else flat.region
     usable = part & textured & (prediction.confidence[0].numpy() > CONFIDENCE)
     share = float(usable.sum() / part.sum())

@@ -167,6 +167,53 @@ def large_photos_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "seconds", "peak GB"], rows)
 
 
+def photo_speed_table(records: dict[str, Record]) -> str:
+    """CPU seconds of focalsweep and of a focus stacker's two programs on the same photos, and peak memory."""
+    rows = []
+    for name, row in records["photo-speed"]["rows"].items():
+        ours, rival = row["ours"], row.get("rival")
+        cells = [f"{ours['cpu_s']:.1f}"]
+        cells += [f"{rival['cpu_s']:.1f}", f"{ours['cpu_s'] / rival['cpu_s']:.2f}"] if rival else ["", ""]
+        rows.append([name, *cells, f"{ours['peak_bytes'] / 1e9:.2f}", f"{row['load_average']:.0f}"])
+    header = ["", "ours, CPU s", "stacker, CPU s", "ours / stacker", "our peak, GB", "load average"]
+    return markdown_table(header, rows)
+
+
+def photo_stages_table(records: dict[str, Record]) -> str:
+    """CPU seconds of every stage of focalsweep on photos."""
+    measured = records["photo-speed"]["rows"]
+    stages = list(dict.fromkeys(stage for row in measured.values() for stage in row["ours"]["stages"]))
+    rows = []
+    for stage in stages:
+        parts = (row["ours"]["stages"].get(stage) for row in measured.values())
+        rows.append([stage, *(f"{part['cpu_s']:.1f}" if part else "" for part in parts)])
+    return markdown_table(["CPU s", *measured], rows)
+
+
+def registration_table(records: dict[str, Record]) -> str:
+    """Errors and CPU seconds of registering neighbours, by the way it is done."""
+    rows = []
+    for row in records["registration"]["rows"]:
+        errors = [f"{row[key]:.2f}" if row[key] is not None else "" for key in ("median_px", "most_px")]
+        failed = f"{row['failed']} of {row['pairs']}"
+        size = f"{row['width']} x {row['height']}"
+        rows.append([row["way"], size, *errors, failed, f"{row['cpu_s_a_pair']:.2f}"])
+    header = ["", "px", "median error, px", "largest, px", "failed", "CPU s a pair"]
+    return markdown_table(header, rows)
+
+
+def beside_table(records: dict[str, Record]) -> str:
+    """Seconds of a run alone and beside busy processes, one after the other."""
+    rows = []
+    for name, row in records["photo-speed-beside"]["rows"].items():
+        alone, beside = row["ours"]["seconds"], row["beside"]["seconds"]
+        load = f"{row['load_average']:.1f}"
+        rows.append(
+            [name, str(row["beside"]["jobs"]), f"{alone:.1f}", f"{beside:.1f}", f"{beside / alone:.2f} x", load]
+        )
+    return markdown_table(["", "busy processes", "alone, s", "beside them, s", "ratio", "load average before"], rows)
+
+
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -322,6 +369,10 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "lenses-traced": traced_lens_table,
     "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
+    "photo-speed": photo_speed_table,
+    "photo-stages": photo_stages_table,
+    "registration": registration_table,
+    "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,

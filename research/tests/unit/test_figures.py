@@ -11,7 +11,8 @@ from PIL import Image
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.results.test_contact_sheet import assert_clear
 
-from focalsweep.results.contact_sheet import NOTHING, Sheet
+from focalsweep.results.contact_sheet import Sheet
+from focalsweep.results.figures import NOTHING
 from focalsweep_research.drawing.comparison import Scene, comparison
 
 HEIGHT, WIDTH = 24, 36

@@ -5,7 +5,7 @@ from __future__ import annotations
 from focalsweep.methods.method import Method, Options, uninformed
 from focalsweep.methods.sweep import PSF_SETTING, reblur_cost
 from focalsweep.sweep.argmin import argmin_depth, find_minimum
-from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.colour import grey_for_sweep
 from focalsweep.sweep.costs import PaperCost
 from focalsweep.sweep.volume import cost_volume
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
@@ -16,7 +16,7 @@ def lowest_cost_depth(stack: FocalStack, planes: DepthGrid, options: Options) ->
     if options.settings.get("cost") == "paper":
         return _of_paper_cost(stack, planes, options)
     cost = reblur_cost(options.settings.get("psf", "disk"), squash=False)
-    grey = project_to_dominant_colour(stack)
+    grey = grey_for_sweep(stack)
     return argmin_depth(grey, planes, cost, workspace=options.workspace, progress=options.progress)
 
 

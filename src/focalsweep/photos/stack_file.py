@@ -15,14 +15,14 @@ from focalsweep.photos.odd_files import odd_kind
 NAME = "stack.toml"
 LARGEST, LONGEST_LINE = 2**20, 4096  # bytes of the file, characters of a line: a thousand frames have 100 kB
 MOST_DOTS = 32  # in a key; the keys that we know have none, and tomllib takes quadratic time and memory for them
-ORDERS = ("near-to-far", "far-to-near")
+ORDERS = ("near-to-far", "far-to-near", "auto")
 CAMERA_KEYS = {
     "focal_length": "a number above 0",
     "f_number": "a number above 0",
     "pixel_pitch": "a number above 0",
     "focus_reference": '"lens" or "sensor"',
     "aligned": "yes or no",
-    "order": '"near-to-far" or "far-to-near"',
+    "order": '"near-to-far", "far-to-near" or "auto"',
 }
 STAGE_KEYS = {
     "step": "a number above 0",
@@ -30,6 +30,7 @@ STAGE_KEYS = {
     "pixel_size": "a number above 0",
     "numerical_aperture": "a number above 0",
     "magnification": "a number above 0",
+    "wavelength": "a number above 0",
     "direction": '"up" or "down"',
     "rail": "yes or no",
 }

@@ -10,17 +10,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from focalsweep.sweep.exposure import brighten, light_gain
 from focalsweep.sweep.statistics import haar_details
 from focalsweep.types import FocalStack
 
 SQUARINGS = 6  # of the covariance: the strongest direction outweighs the others by the 64th power of their ratio
 
 
-def project_to_dominant_colour(stack: FocalStack) -> FocalStack:
-    """A batched stack as one channel. The direction has unit length, so noise keeps its strength; values may pass 1."""
+def project_to_dominant_colour(stack: FocalStack, gain: Tensor | None = None) -> FocalStack:
+    """A batched stack as one channel. The direction has unit length, so noise keeps its strength; values may pass 1.
+
+    Each stack of the batch is multiplied by its `gain` on the way (`exposure.light_gain`).
+    """
     if stack.images.shape[2] == 1:
-        return stack
-    return stack.with_images(project(stack.images, dominant_colour(stack.images)))
+        return stack if gain is None else brighten(stack, gain)
+    direction = dominant_colour(stack.images)
+    return stack.with_images(project(stack.images, direction if gain is None else direction * gain[:, None]))
+
+
+def grey_for_sweep(stack: FocalStack) -> FocalStack:
+    """A batched stack as the sweep reads it: one channel, in normal light."""
+    return project_to_dominant_colour(stack, light_gain(stack.images))
 
 
 def project(

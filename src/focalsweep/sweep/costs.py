@@ -8,13 +8,15 @@ gradient is asked for, `kernels/` does the same in fewer passes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from focalsweep.lenses import Lens, StageLens
+from focalsweep.optics.diffraction import Diffraction
 from focalsweep.optics.psf import Psf, find_psf
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
@@ -48,6 +50,9 @@ class Cost(Protocol):
         self, spectra: Tensor, coc_px: Tensor, grid: FourierGrid, area: tuple[int, int], statistics: Any
     ) -> Tensor: ...
     def finish(self, costs: Tensor) -> Tensor: ...
+
+
+AnyCost = TypeVar("AnyCost", bound=Cost)
 
 
 @dataclass(frozen=True)
@@ -250,6 +255,16 @@ def _log_determinant(otf: Tensor, damping: Tensor) -> Tensor:  # B D
     )  # the prior is infinite at frequency 0
     log = torch.log1p(power / floor)
     return log.mean((-2, -1)).sum(-1)
+
+
+def seen_through(cost: AnyCost, lens: Lens) -> AnyCost:
+    """The cost with the lens's own kind of blur: a microscope's objective has that of wave optics."""
+    if not isinstance(lens, StageLens) or getattr(cost, "psf", None) != "disk":
+        return cost
+    if lens.numerical_aperture is None or lens.pixel_size is None or lens.wavelength is None:
+        return cost
+    psf = Diffraction(lens.numerical_aperture, lens.pixel_size, lens.wavelength)
+    return replace(cost, psf=psf)  # type: ignore[type-var]
 
 
 def _fused(psf: Psf, spectra: Tensor, coc_px: Tensor, area: tuple[int, int], reach_px: int) -> bool:

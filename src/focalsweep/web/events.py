@@ -26,6 +26,7 @@ from focalsweep.web.jobs import Done, Failed
 from focalsweep.web.limits import of_a_folder
 from focalsweep.web.style import COLLECT
 from focalsweep.web.table import UNITS, Typed, rows
+from focalsweep.web.uploads import Uploads
 from focalsweep.web.visitors import Visitor, Visitors
 from focalsweep.web.words import CAMERA, WORDS
 
@@ -33,7 +34,9 @@ OPENING_SECONDS = 0.4  # of a tab
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: Any, folder: Any, button: Any) -> None:
+def connect(
+    page: gr.Blocks, p: Parts, visitors: Visitors, uploads: Uploads, example: Path, drop: Any, folder: Any, button: Any
+) -> None:
     """Every event of the page."""
 
     def of(request: gr.Request) -> Visitor:
@@ -41,11 +44,13 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
 
     def take(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         visitor, paths = of(request), [Path(file) for file in files or []]
-        return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
+        with uploads.claimed(paths):
+            return {drop: None} | settings_after(p, visitor, lambda: visitor.take(paths) if paths else None)
 
     def take_folder(files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
-        visitor, paths = of(request), of_a_folder([Path(file) for file in files or []])
-        return settings_after(p, visitor, lambda: visitor.take(paths))
+        visitor, paths = of(request), [Path(file) for file in files or []]
+        with uploads.claimed(paths):
+            return settings_after(p, visitor, lambda: visitor.take(of_a_folder(paths)))
 
     def take_example(request: gr.Request) -> dict[Any, Any]:
         visitor = of(request)
@@ -72,7 +77,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
         visitor = of(request)
         visitor.has_news = False
         try:
-            *camera, relative = others
+            *camera, relative, order = others
             # In a thread: others are served meanwhile.
             await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
         except USER_ERRORS as error:
@@ -83,7 +88,7 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
             p.cancel: gr.update(visible=True),
             p.results: gr.update(visible=False),
         }
-        async for news in visitor.run(bool(relative)):
+        async for news in visitor.run(bool(relative), str(order)):
             if isinstance(news, Done):
                 visitor.has_news = True
             elif isinstance(news, Failed):
@@ -152,7 +157,13 @@ def connect(page: gr.Blocks, p: Parts, visitors: Visitors, example: Path, drop: 
     gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
     p.unit.change(change_unit, [p.texts, p.unit, *typed[1:]], p.of_settings, js=COLLECT, **PRIVATE)
     working = p.run.click(
-        run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
+        run,
+        [*typed, p.relative, p.order],
+        p.of_results,
+        js=COLLECT,
+        concurrency_limit=None,
+        trigger_mode="once",
+        **PRIVATE,
     )
     # Once it has ended, not with its last news: until then Gradio drops a click on the button without a word, and at
     # the end it shows the last news again, over whatever a click on the picture has shown since.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
+import os
 import sys
 import time
 import traceback
@@ -16,6 +17,7 @@ from typing import Any
 from focalsweep.errors import USER_ERRORS, InputError, Sentence, sentence_of
 from focalsweep.web.isolation import bound_memory, refuse_other_hosts
 
+JOB_NICENESS = 10  # whoever answers visitors goes first
 Task = Callable[..., Any]
 """Called in the other process with a `Progress` and its arguments; everything must pickle."""
 
@@ -96,6 +98,8 @@ class TaskProcess:
 
 def _work(connection: Connection, task: Task, arguments: tuple[Any, ...], memory: int | None) -> None:
     refuse_other_hosts()
+    if sys.platform != "win32":
+        os.nice(JOB_NICENESS)
     if memory is not None:
         bound_memory(memory)
     said: News

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from focalsweep.photos.sources import VIDEO_EXTENSIONS
 from focalsweep.photos.stack_file import NAME
 
 LONGEST_NAME = 120
+JUST_MADE_SECONDS = 10.0  # in which an empty folder may wait for its file
 KINDS = sorted(PICTURE_EXTENSIONS | VIDEO_EXTENSIONS | {".toml"})
 
 
@@ -35,7 +37,8 @@ class Limits:
         memory_bytes: that it may take on a CPU; None: half of this computer's.
         look_seconds: that reading its settings may take.
         visitors: whose files are kept; the one who did nothing for longest goes first.
-        idle_seconds: after which files may go where the disk space is needed.
+        idle_seconds: after which the files of a page that is open may go.
+        absent_seconds: after which those of a visitor go who has no page open.
     """
 
     files: int = 60
@@ -49,8 +52,9 @@ class Limits:
     seconds: float = 900.0
     memory_bytes: int | None = None
     look_seconds: float = 60.0
-    visitors: int = 32
+    visitors: int = 128
     idle_seconds: float = 3600.0
+    absent_seconds: float = 30.0
 
     @property
     def most_memory(self) -> int:
@@ -114,18 +118,36 @@ def bytes_in(folder: Path) -> int:
     return sum(status.st_size for _, status in _files_in(folder))
 
 
-def remove_old(folder: Path, seconds: float) -> None:
-    """Files below a folder that nothing was written to for so long: the halves of uploads that broke off too."""
-    for path, status in _files_in(folder):
-        if time.time() - status.st_mtime > seconds:
+def remove_old(folder: Path, seconds: float, *, most_bytes: float = math.inf, but: Collection[Path] = ()) -> int:
+    """What nothing was written to for so long goes from a folder, and the oldest beyond so many bytes; what is left.
+
+    Args:
+        folder: of folders of files.
+        seconds: since the last change.
+        most_bytes: of those that stay.
+        but: these folders in it stay.
+    """
+    now, held = time.time(), 0
+    places = [path for path in folder.iterdir() if path not in but]
+    found = [(status.st_mtime, status.st_size, path) for place in places for path, status in _files_in(place)]
+    for changed, size, path in sorted(found, reverse=True):
+        held += size
+        if now - changed > seconds or held > most_bytes:
+            held -= size
             path.unlink(missing_ok=True)
+    for place in places:
+        with contextlib.suppress(OSError):  # not empty, or no folder
+            if now - place.stat().st_mtime > JUST_MADE_SECONDS:
+                place.rmdir()
+    return held
 
 
 def _files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
-            if not path.is_dir():
-                yield path, path.stat()
+    """Of all that is below a folder, or of the file itself; what goes meanwhile is left out."""
+    below = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    for path in below if folder.is_dir() else [folder]:
+        with contextlib.suppress(FileNotFoundError):
+            yield path, path.stat(follow_symlinks=False)
 
 
 def _megabytes(size: int) -> str:

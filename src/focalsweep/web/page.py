@@ -11,6 +11,7 @@ from focalsweep.web.answers import DEPTH_MODES, Parts
 from focalsweep.web.events import connect
 from focalsweep.web.style import TABLE_JAVASCRIPT
 from focalsweep.web.table import UNITS
+from focalsweep.web.uploads import Uploads
 from focalsweep.web.visitors import Visitors
 from focalsweep.web.words import CAMERA, LABELS
 
@@ -18,7 +19,7 @@ HEAD = """<h1>focalsweep</h1><p>Depth in metres from photos of one still scene, 
 The photos stay on this computer.</p>"""
 
 
-def make_page(visitors: Visitors, example: Path) -> Any:
+def make_page(visitors: Visitors, uploads: Uploads, example: Path) -> Any:
     with gr.Blocks(title="focalsweep", analytics_enabled=False, delete_cache=(600, 3600)) as page:
         gr.HTML(HEAD, padding=False, elem_classes="fs-head")
         gr.HTML('<h2 class="fs-step">Photos</h2>', padding=False)
@@ -34,7 +35,7 @@ def make_page(visitors: Visitors, example: Path) -> Any:
             try_example = gr.Button("Try the example", size="sm", min_width=140, scale=0, elem_id="fs-example")
         message = gr.HTML(padding=False, elem_classes="fs-message", elem_id="fs-message")
         parts = Parts(message=message, **_settings_part(), **_run_part(), **_results_part())
-        connect(page, parts, visitors, example, drop, folder, try_example)
+        connect(page, parts, visitors, uploads, example, drop, folder, try_example)
     page.queue(default_concurrency_limit=8, max_size=64)
     return page
 
@@ -63,8 +64,12 @@ def _settings_part() -> dict[str, Any]:
         relative = gr.Checkbox(
             label=f"{LABELS['relative']}: no unit, for focus distances that are unknown, photos in order"
         )
+        order = gr.Radio(
+            [("near to far", "near-to-far"), ("far to near", "far-to-near"), ("as the photos look", "auto")],
+            value="near-to-far", label=LABELS["order"], elem_id="fs-order",
+        )  # fmt: skip
     made = {"settings": settings, "camera": camera, "reference": reference, "unit": unit}
-    return made | {"table": table, "texts": texts, "toml": toml, "relative": relative}
+    return made | {"table": table, "texts": texts, "toml": toml, "relative": relative, "order": order}
 
 
 def _run_part() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -9,18 +10,28 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from focalsweep.errors import InputError
+from focalsweep.memory import release_freed_memory
 from focalsweep.web.guard import OUR_NAMES, Guard
 from focalsweep.web.isolation import is_loopback, refuse_other_hosts
 from focalsweep.web.jobs import warm_up
 from focalsweep.web.limits import Limits, remove_old
+from focalsweep.web.log import bounded_errors
+from focalsweep.web.passwords import Attempts
+from focalsweep.web.uploads import Ledger, Uploads
 
 FOLDER_PREFIX, LOCK = "focalsweep-", "lock"
+TIDY_SECONDS = 3.0
+SWITCH_SECONDS = 0.001  # between threads: the one that answers everybody waits for others that work
+COPIES_SHARE = 0.25  # of the disk space: Gradio's copies of what it shows
+MOST_FILES = 8192
 JUST_BEGUN = 60.0  # seconds in which a server may not have locked its folder yet
 
 
@@ -64,7 +75,7 @@ def serve(
             "{host} {value} lets others reach this page",
             field="host", value=host, remedy="give {auth=NAME:PASSWORD} too, or leave it out",
         )  # fmt: skip
-    with contextlib.closing(_listen(host, port)) as listening, own_folder() as root:
+    with contextlib.closing(_listen(host, port)) as listening, own_folder() as root, bounded_errors():
         refuse_other_hosts()
         warm_up()
         os.environ["GRADIO_TEMP_DIR"] = str(root / "uploads")  # before its import, which makes a folder there
@@ -72,25 +83,64 @@ def serve(
         import torch
         import uvicorn
 
+        from focalsweep.web.connections import Connection, close_overdue
+
+        sys.setswitchinterval(SWITCH_SECONDS)
         torch.set_num_threads(1)  # only small pictures are made in this process: threads would wait for each other
         app = make_app(
             root, auth, example=example, device=device, limits=limits or Limits(), loopback=is_loopback(host)
         )
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        raise_file_limit()
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, http=Connection, ws="none")
+        server = uvicorn.Server(config)
         startup = server.startup
+        tasks = []  # kept, or they would be collected
 
         async def startup_and_tell(*arguments: Any, **keywords: Any) -> None:
             await startup(*arguments, **keywords)
+            tasks.append(asyncio.create_task(close_overdue(server.server_state.connections)))
             started(address)
 
         server.startup = startup_and_tell  # type: ignore[method-assign]
         # uvicorn raises the signal that ended it once more: as an exception, so that the folder still goes.
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, _interrupt)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), every(TIDY_SECONDS, app.make_room):
             server.run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def every(seconds: float, action: Callable[[], None]) -> Iterator[None]:
+    """Again and again in a thread of its own, beside whatever goes on here."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(seconds):
+            try:
+                action()
+            except Exception:  # the next time may go well, and nobody else does it
+                traceback.print_exc()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def raise_file_limit() -> None:
+    """As many open files as the system lets us have: each visitor takes a few."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @contextlib.contextmanager
@@ -150,11 +200,14 @@ def make_app(
     from focalsweep.web.style import CSS, JAVASCRIPT, NARROW, theme
     from focalsweep.web.visitors import Visitors
 
-    uploads, kept = root / "uploads", root / "visitors"
-    for folder in (uploads, kept):
+    cache, kept = root / "uploads", root / "visitors"
+    received = cache / "received"
+    for folder in (received, kept):
         folder.mkdir(parents=True, exist_ok=True)
-    visitors = Visitors(kept, limits, device)
-    blocks = make_page(visitors, example)
+    ledger = Ledger()
+    uploads = Uploads(received, limits, ledger)
+    visitors = Visitors(kept, limits, device, ledger)
+    blocks = make_page(visitors, uploads, example)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app = gradio.mount_gradio_app(
         app,
@@ -170,11 +223,20 @@ def make_app(
         head=NARROW + JAVASCRIPT,
     )
 
-    def make_room() -> None:
+    def tidy() -> None:
+        """What nobody needs any more goes; Gradio's copies of what it showed are counted."""
         visitors.leave_idle()
-        remove_old(uploads, limits.idle_seconds)
+        uploads.remove_unclaimed()
+        shown_for = limits.idle_seconds if len(visitors) else limits.absent_seconds
+        most = limits.disk_bytes * COPIES_SHARE
+        ledger.set(cache, remove_old(cache, shown_for, most_bytes=most, but=(received,)))
+        if not len(visitors):
+            release_freed_memory()
 
-    return Guard(app, root, limits, OUR_NAMES if loopback else None, make_room)
+    return Guard(
+        app, uploads, limits, OUR_NAMES if loopback else None,
+        used=lambda: ledger.total, make_room=tidy, passwords=Attempts() if auth else None, present=visitors.present,
+    )  # fmt: skip
 
 
 def _listen(host: str, port: int) -> socket.socket:

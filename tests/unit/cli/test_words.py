@@ -25,6 +25,14 @@ PYTHON_ALONE = {
 }
 """What neither the command line nor the page can get wrong."""
 NOT_ON_THE_PAGE = {
+    "alignment",
+    "save_alignment",
+    "calibrate",
+    "known_distance",
+    "step",
+    "pixel_size",
+    "numerical_aperture",
+    "positions",
     "align",
     "method",
     "device",

@@ -13,11 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from focalsweep.web.limits import Limits
 from focalsweep.web.page import make_page
+from focalsweep.web.uploads import Ledger, Uploads
 from focalsweep.web.visitors import Visitor, Visitors
 
 Visitor.change = lambda *_: time.sleep(1)
 folder = Path(sys.argv[1])
-page = make_page(Visitors(folder, Limits(), "cpu"), folder)
+page = make_page(Visitors(folder, Limits(), "cpu"), Uploads(folder, Limits(), Ledger()), folder)
 (run,) = [block.fn for block in page.fns.values() if block.name == "run"]
 waits = []
 

@@ -1,6 +1,7 @@
 """What visitors may send, and under which names it is kept."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,16 @@ def test_a_folder_has_more_than_photos() -> None:
     assert [path.name for path in of_a_folder(given)] == ["a.JPG", "stack.toml", "c.mp4"]
 
 
-def test_old_files_are_removed(tmp_path: Path) -> None:
-    old, new = write(tmp_path / "up", "old", "new")
-    os.utime(old, (0, 0))
-    remove_old(tmp_path, 3600)
-    assert new.exists() and not old.exists()
+def test_old_files_are_removed_and_the_oldest_beyond_the_space(tmp_path: Path) -> None:
+    for number in range(4):
+        (path,) = write(tmp_path / str(number), "photo", size=100)
+        os.utime(path, (time.time() - 100 * number,) * 2)
+    (kept,) = write(tmp_path / "received", "old")
+    os.utime(kept, (0, 0))
+    but = (tmp_path / "received",)
+    assert remove_old(tmp_path, 250, but=but) == 300
+    assert remove_old(tmp_path, 250, most_bytes=200, but=but) == 200
+    os.utime(tmp_path / "3", (0, 0))
+    assert remove_old(tmp_path, 250, but=but) == 200 and not (tmp_path / "3").exists()
+    assert (tmp_path / "0" / "photo").exists() and (tmp_path / "1" / "photo").exists() and kept.exists()
+    assert not (tmp_path / "2" / "photo").exists()

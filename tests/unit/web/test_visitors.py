@@ -11,7 +11,8 @@ from focalsweep.web import views
 from focalsweep.web.jobs import Done, Failed, Line, News, Running
 from focalsweep.web.limits import Limits
 from focalsweep.web.table import Typed
-from focalsweep.web.visitors import Visitor, Visitors
+from focalsweep.web.uploads import Ledger
+from focalsweep.web.visitors import BUSY_SECONDS, MOST_NAMES, Visitor, Visitors
 from tests.e2e.running import write_photos, write_small_stack
 from tests.errors import assert_one_sentence, message_of
 
@@ -122,20 +123,55 @@ def test_cancelled_as_soon_as_it_can_be(tmp_path: Path) -> None:
     assert isinstance(run(who)[-1], Done)  # and it works again
 
 
-def test_the_longest_idle_goes_first(tmp_path: Path) -> None:
-    here = Visitors(tmp_path, Limits(visitors=2), "cpu")
-    first, second = here.of("a"), here.of("b")
-    assert here.of("a") is first
-    here.of("c")
-    assert here.of("a") is first and here.of("b") is not second
+def with_files(here: Visitors, root: Path, name: str) -> Visitor:
+    """A visitor who gave a small stack."""
+    who = here.of(name)
+    who.take(sorted(write_small_stack(root / name).iterdir()))
+    return who
 
 
-def test_the_idle_leave_where_room_is_needed(tmp_path: Path) -> None:
-    here = Visitors(tmp_path, Limits(idle_seconds=50), "cpu")
-    first, second = here.of("a"), here.of("b")
-    first.last_seen -= 60
+@pytest.mark.slow
+def test_the_longest_idle_goes_first_and_who_is_at_it_stays(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    ledger = Ledger()
+    here = Visitors(root, Limits(visitors=2), "cpu", ledger)
+    for name in "abc":
+        here.present(name, True)
+    first, second = with_files(here, tmp_path, "a"), with_files(here, tmp_path, "b")
+    message = message_of(lambda: with_files(here, tmp_path, "c"), ValueError)
+    assert_one_sentence(message, "2 others are here already")
+    first.last_seen -= 2 * BUSY_SECONDS
+    third = here.of("c")
+    third.take(sorted((tmp_path / "c").iterdir()))
+    assert not first.has_files and second.has_files and third.has_files
+    assert ledger.total > 0 and len(list(root.iterdir())) == 2
+    for name in "bc":
+        here.leave(name)
+    assert ledger.total == 0
+
+
+def test_those_without_an_open_page_leave_soon_and_others_when_idle(tmp_path: Path) -> None:
+    here = Visitors(tmp_path, Limits(idle_seconds=50, absent_seconds=5), "cpu")
+    absent, idle, second = here.of("a"), here.of("b"), here.of("c")
+    here.present("b", True)
+    here.present("c", True)
+    absent.last_seen -= 10
+    idle.last_seen -= 60
+    second.last_seen -= 10
     here.leave_idle()
-    assert here.of("b") is second and here.of("a") is not first
+    assert here.of("c") is second and here.of("a") is not absent and here.of("b") is not idle
+    here.present("c", False)
+    second.last_seen -= 10
+    here.leave_idle()
+    assert here.of("c") is not second
+
+
+def test_names_without_files_are_bounded(tmp_path: Path) -> None:
+    here = Visitors(tmp_path, Limits(), "cpu")
+    for number in range(2 * MOST_NAMES):
+        here.of(str(number))
+    assert len(here) <= MOST_NAMES
 
 
 def test_a_stack_waits_in_line_once(tmp_path: Path) -> None:
