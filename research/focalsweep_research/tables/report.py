@@ -225,17 +225,17 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
-def traced_lens_table(records: dict[str, Record]) -> str:
+def rendered_lens_table(records: dict[str, Record]) -> str:
     """Median error of depth in corners and middle by scene: as seen, with a profile, through a flat field."""
     rows: dict[tuple[str, str], dict[str, Record]] = {}
     for row in records["lenses"]["rows"]:
-        if row["data"] == "traced":
-            rows.setdefault((row["scene"], row["corners_seem"]), {})[row["lens"]] = row
+        if row["data"] in ("traced", "layered"):
+            rows.setdefault((f"{row['scene']} ({row['data']})", row["corners_seem"]), {})[row["lens"]] = row
     table = []
     for (scene, bend), by_lens in rows.items():
         lenses = [by_lens.get(name) for name in ("curved", "curved, with the profile", "flat")]
         cells = [f"{row[f'{part}_error']:.1%}" if row else "" for part in ("corner", "middle") for row in lenses]
-        table.append([f"{scene}, corners seem {bend}", *cells])
+        table.append([scene + (", corners seem farther" if bend == "farther" else ""), *cells])
     header = [f"{part}: {lens}" for part in ("corners", "middle") for lens in ("no profile", "with it", "flat field")]
     return markdown_table(["scene", *header], table)
 
@@ -372,8 +372,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "real": real_table,
     "layered": layered_table,
     "real-pairs": real_pairs_table,
-    "lenses-traced": traced_lens_table,
-    "wave-optics": wave_optics_table,
+    "lenses-rendered": rendered_lens_table,
     "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,
