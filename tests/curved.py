@@ -32,7 +32,18 @@ def curved_plane(
     """The stack, and the true inverse depth H W; `tilt` is what is added at the right and at the lower border."""
     down, right = torch.meshgrid(*(torch.linspace(-1, 1, n, dtype=torch.float64) for n in SIZE), indexing="ij")
     true = inverse + tilt[0] * right + tilt[1] * down
-    apparent = true + bend * curvature()
+    return rendered(true + bend * curvature(), seed), true
+
+
+def steps(seed: int = 0) -> FocalStack:
+    """Boxes at random depths, side by side."""
+    generator = torch.Generator().manual_seed(seed)
+    inverse = 0.45 + torch.rand((SIZE[0] // 30, SIZE[1] // 30), generator=generator, dtype=torch.float64)
+    return rendered(inverse.repeat_interleave(30, 0).repeat_interleave(30, 1), seed)
+
+
+def rendered(apparent: Tensor, seed: int) -> FocalStack:
+    """Photos of what seems to be at these inverse depths H W."""
     distances = 1 / torch.tensor(FOCUS, dtype=torch.float64)
     depth = 1 / apparent
     magnification = 1 - float(CAMERA.focal_length) / distances
@@ -41,7 +52,7 @@ def curved_plane(
         slice_thickness=float(depth.max() - depth.min()) / SLICES, dilation_px=2, magnification=magnification,
     )  # fmt: skip
     noise = 0.003 * torch.randn(images.shape, generator=torch.Generator().manual_seed(seed))
-    return FocalStack((images + noise).clamp(0, 1), distances, CAMERA, magnification), true
+    return FocalStack((images + noise).clamp(0, 1), distances, CAMERA, magnification)
 
 
 def write_photos(folder: Path, stack: FocalStack) -> Path:

@@ -26,7 +26,7 @@ from focalsweep.photos.reading import PhotoFiles, open_photos
 from focalsweep.progress import Progress, part_of, silent
 from focalsweep.results.lens_figure import FlatView, lens_figure
 from focalsweep.results.writing import write_files
-from focalsweep.sweep.colour import project_to_dominant_colour
+from focalsweep.sweep.colour import grey_for_sweep
 from focalsweep.sweep.flat_field import FlatField, Seen, fit_flat_field
 from focalsweep.sweep.misfit import Misfit
 from focalsweep.sweep.working_size import working_scale
@@ -42,7 +42,7 @@ LEAST_SEEN = 0.1  # of the flat part: with less, textured and confident, nothing
 LEAST_FLAT, LEAST_FLAT_MARKED = 0.35, 0.7  # of what is seen: with less on a plane, nothing is flat
 LEAST_REACH = 0.75  # of the way to the corners: a note where less of it is seen
 ODD_BLUR, MOST_BLUR = 1.25, 2.0  # times that of the settings, or below one of that: a note; and an error
-WORST_FIT = 0.08  # of the range of focus: how far from a plane what is marked as flat may lie
+WORST_FIT = 0.02  # of the range of focus: how far from their plane those may lie
 
 Flat = PhotoFiles | FocalStack
 Point = tuple[float, float]
@@ -188,7 +188,7 @@ def _read(photos: Flat, region: Sequence[Point] | None, settings: dict[str, Any]
             field="focus_distances", value=None, name=name, remedy="give {focus_distances}",
         )  # fmt: skip
     stack = read_stack(frames, min(1.0, SIDE_PX / max(frames.size)), progress=part_of(progress, 0.6, 0.1))
-    first = estimate(stack, "argmin", calibrate="off", lens=OFF, progress=part_of(progress, 0.7, 0.3))
+    first = estimate(stack, "argmin", lens=OFF, calibrate="off", progress=part_of(progress, 0.7, 0.3))
     fit = first.result.fit
     if fit is None or fit.fits is None or fit.blur is None or fit.blur_error is None:
         raise _too_little(name, 0.0)
@@ -233,7 +233,7 @@ def _look(flat: _Flat, stack: FocalStack, progress: Progress) -> tuple[Seen, Mas
     prediction = predict(raised(stack, lift), "sweep", planes, progress=progress)
     inverse = (1 / prediction.depth[0].double() - lift).numpy()
     with torch.no_grad():
-        textured = Misfit(project_to_dominant_colour(stack.as_batch())).informative.numpy()
+        textured = Misfit(grey_for_sweep(stack.as_batch())).informative.numpy()
     part = np.ones((height, width), bool) if flat.region is None else flat.region
     usable = part & textured & (prediction.confidence[0].numpy() > CONFIDENCE)
     share = float(usable.sum() / part.sum())

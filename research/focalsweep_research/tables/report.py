@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from focalsweep_research.tables import paper_report
+from focalsweep_research.tables import fit_report, paper_report
 from focalsweep_research.tables.records import Record, read_records
 from focalsweep_research.tables.tables import markdown_table, table_of
 
@@ -26,6 +26,8 @@ DOCUMENTS = (
     "docs/baselines.md",
     "docs/scale.md",
     "docs/lenses.md",
+    "docs/microscope.md",
+    "docs/fit.md",
 )
 
 
@@ -202,18 +204,6 @@ def registration_table(records: dict[str, Record]) -> str:
     return markdown_table(header, rows)
 
 
-def beside_table(records: dict[str, Record]) -> str:
-    """Seconds of a run alone and beside busy processes, one after the other."""
-    rows = []
-    for name, row in records["photo-speed-beside"]["rows"].items():
-        alone, beside = row["ours"]["seconds"], row["beside"]["seconds"]
-        load = f"{row['load_average']:.1f}"
-        rows.append(
-            [name, str(row["beside"]["jobs"]), f"{alone:.1f}", f"{beside:.1f}", f"{beside / alone:.2f} x", load]
-        )
-    return markdown_table(["", "busy processes", "alone, s", "beside them, s", "ratio", "load average before"], rows)
-
-
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -235,17 +225,17 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     return markdown_table(header, [row])
 
 
-def traced_lens_table(records: dict[str, Record]) -> str:
+def rendered_lens_table(records: dict[str, Record]) -> str:
     """Median error of depth in corners and middle by scene: as seen, with a profile, through a flat field."""
     rows: dict[tuple[str, str], dict[str, Record]] = {}
     for row in records["lenses"]["rows"]:
-        if row["data"] == "traced":
-            rows.setdefault((row["scene"], row["corners_seem"]), {})[row["lens"]] = row
+        if row["data"] in ("traced", "layered"):
+            rows.setdefault((f"{row['scene']} ({row['data']})", row["corners_seem"]), {})[row["lens"]] = row
     table = []
     for (scene, bend), by_lens in rows.items():
         lenses = [by_lens.get(name) for name in ("curved", "curved, with the profile", "flat")]
         cells = [f"{row[f'{part}_error']:.1%}" if row else "" for part in ("corner", "middle") for row in lenses]
-        table.append([f"{scene}, corners seem {bend}", *cells])
+        table.append([scene + (", corners seem farther" if bend == "farther" else ""), *cells])
     header = [f"{part}: {lens}" for part in ("corners", "middle") for lens in ("no profile", "with it", "flat field")]
     return markdown_table(["scene", *header], table)
 
@@ -351,6 +341,22 @@ def stragglers_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
 
 
+def wave_optics_table(records: dict[str, Record]) -> str:
+    """Heights under a microscope: error in steps, and tilt, by method."""
+    rows: dict[str, dict[str, Record]] = {}
+    for row in records["wave-optics"]["rows"]:
+        rows.setdefault(row["case"], {})[row["method"]] = row
+    methods = list(next(iter(rows.values())))
+    lines = []
+    for case, by_method in rows.items():
+        step = next(iter(by_method.values()))["step"] * 1e6
+        cells = [f"{by_method[name]['median_error_steps']:.3f}" for name in methods]
+        cells += [f"{by_method[name]['tilt']:.3f}" if "tilt" in by_method[name] else "" for name in methods]
+        lines.append([case, f"{step:.3g} um", *cells])
+    header = [f"{what}: {name}" for what in ("median error", "tilt") for name in methods]
+    return markdown_table(["", "step", *header], lines)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -366,17 +372,20 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "real": real_table,
     "layered": layered_table,
     "real-pairs": real_pairs_table,
-    "lenses-traced": traced_lens_table,
+    "lenses-rendered": rendered_lens_table,
     "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,
     "photo-stages": photo_stages_table,
     "registration": registration_table,
-    "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
     "papernet-packed": paper_report.packing_table,
+    "mistakes": fit_report.mistakes_table,
+    "right-settings": fit_report.right_settings_table,
+    "calibrations": fit_report.calibrations_table,
+    "measured-pairs": fit_report.measured_pairs_table,
     "cluster": cluster_table,
     "cluster-overhead": overhead_table,
     "scale-parts": parts_table,

@@ -116,7 +116,7 @@ def fit_flat_field(stacks: Sequence[Seen], seed: int = 0) -> FlatField:
     planes, shares, spreads = [], [], []
     for number, (seen, basis) in enumerate(zip(stacks, bases, strict=True)):
         away = np.abs(seen.inverse_depth - _predicted(number, basis, solution))
-        on = away < WIDE * TOLERANCE * seen.focus_range
+        on = away < TOLERANCE * seen.focus_range
         shares.append(float(on.mean()))
         spreads.append(_spread(away[on]))
         planes.append(solution[3 * number : 3 * number + 3] / [1.0, reach, reach])
