@@ -1,8 +1,8 @@
-"""Are wrong settings noticed, and named? python research/scripts/mistakes.py DATA OUT.json [STACKS [RIGHT [SWEPT]]]
+"""Are wrong settings noticed, and named? python research/scripts/mistakes.py DATA OUT.json [STACKS [RIGHT]]
 
 DATA holds nyu/, textures/ and real_stacks/. Every mistake is made on the demo stack, on STACKS (12) rendered ones and
-on the real stacks whose distances are known; RIGHT (100) rendered ones and the real ones are checked as they are. Of
-what was not noticed, the depth by wrong settings is compared with the true one on the first SWEPT (4) stacks.
+on the real stacks whose distances are known; RIGHT (200) rendered ones and the real ones are checked as they are. Of
+what was not noticed, the depth by wrong settings is compared with the true one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from focalsweep.errors import InputError
 from focalsweep.estimate import PREVIEW_PX, predict
-from focalsweep.optics.thin_lens import lens_distance
+from focalsweep.optics.thin_lens import sensor_distance
 from focalsweep.photos.demo import DEMO_STACK, demo_depth
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.reading import load_stack, open_photos
@@ -27,6 +27,7 @@ from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.calibration import find_range, refine_focus
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.fit import Fit, check_fit
+from focalsweep.sweep.self_calibration import self_calibration
 from focalsweep.types import Camera, FocalStack
 from focalsweep_research.environment import describe
 from scripts.quick_stacks import quick_stack
@@ -35,6 +36,7 @@ REAL = ("pixel6pro_room", "canon60d_toys")
 RELATIVE = ("columbia_exp10", "columbia_stairs11", "columbia_smallworld", "mobiledepth_keyboard", "lfsd_45")
 FEET = 0.3048
 FULL_FRAME_DIAGONAL = 0.04327
+LEAST_CROP, LEAST_CHANGE = 1.25, 1.03  # less is no mistake
 MOVED_SHARE, MOVED_BY = 0.3, 0.08  # of the picture's sides
 FIRST_OF_OTHERS = 1000  # seeds
 
@@ -75,14 +77,21 @@ def exchanged(known: FocalStack, _: FocalStack) -> FocalStack:
     return with_distances(known, distances)
 
 
-def counted_from_sensor(known: FocalStack, _: FocalStack) -> FocalStack:
-    return with_distances(known, lens_distance(known.focus_distances, known.metric_camera.focal_length))
+def counted_from_sensor(known: FocalStack, _: FocalStack) -> FocalStack | None:
+    """Of a phone it changes next to nothing."""
+    distances = sensor_distance(known.focus_distances, known.metric_camera.focal_length)
+    if float((distances / known.focus_distances).max()) < LEAST_CHANGE:
+        return None
+    wrong = with_distances(known, distances)
+    return replace(wrong, record=replace(wrong.record, settings={"focus_reference": {"value": "lens"}}))
 
 
-def equivalent_focal_length(known: FocalStack, _: FocalStack) -> FocalStack:
+def equivalent_focal_length(known: FocalStack, _: FocalStack) -> FocalStack | None:
+    """On a sensor as large as film it is no mistake."""
     height, width = known.size
     own = float(known.metric_camera.pixel_pitch) * (height**2 + width**2) ** 0.5
-    return with_camera(known, focal=FULL_FRAME_DIAGONAL / own)
+    factor = FULL_FRAME_DIAGONAL / own
+    return with_camera(known, focal=factor) if factor > LEAST_CROP else None
 
 
 def same_photo(known: FocalStack, _: FocalStack) -> FocalStack:
@@ -108,7 +117,7 @@ def moved_thing(known: FocalStack, _: FocalStack) -> FocalStack:
     return known.with_images(images)
 
 
-Change = Callable[[FocalStack, FocalStack], FocalStack]
+Change = Callable[[FocalStack, FocalStack], FocalStack | None]
 MISTAKES: dict[str, tuple[Change, tuple[str, ...]]] = {
     "order reversed": (reversed_order, ("order",)),
     "centimetres as metres": (lambda s, _: with_distances(s, s.focus_distances * 100), ("unit",)),
@@ -118,7 +127,7 @@ MISTAKES: dict[str, tuple[Change, tuple[str, ...]]] = {
     "f-number half": (lambda s, _: with_camera(s, stop=0.5), ("f_number",)),
     "pitch of a sensor 4 times as fine": (lambda s, _: with_camera(s, pitch=0.25), ("pixel_pitch",)),
     "focal length of 35 mm film": (equivalent_focal_length, ("equivalent", "focal_length")),
-    "from the sensor": (counted_from_sensor, ("reference",)),
+    "from the sensor, as if from the lens": (counted_from_sensor, ("reference",)),
     "two frames exchanged": (exchanged, ("exchanged",)),
     "one photo twice": (same_photo, ("same",)),
     "a photo of another scene": (other_scene, ("scene",)),
@@ -147,30 +156,34 @@ def preview(stack: FocalStack) -> FocalStack:
     return project_to_dominant_colour((stack.resized(scale) if scale < 1 else stack).as_batch())
 
 
-def off_by_three_std(stack: FocalStack, depth: Tensor | None) -> float | None:
-    """Of the pixels whose depth is known and whose confidence is above a half; by the method `sweep`."""
+def off_by_three_std(stack: FocalStack, fit: Fit, depth: Tensor | None) -> float | None:
+    """Of the pixels whose depth is known and whose confidence is above a half; by the method `sweep`, calibrated."""
     if depth is None:
         return None
+    calibration = self_calibration(preview(stack), fit)
+    stack = calibration.apply(stack)
     planes, _ = find_range(preview(stack))
-    found = predict(stack, "sweep", planes)
+    found = calibration.widened(predict(stack, "sweep", planes), stack)
     sure = found.confidence[0] > 0.5
     off = (found.depth[0] - depth).abs() > 3 * found.std[0]
     return float(off[sure].float().mean()) if bool(sure.any()) else 0.0
 
 
-def try_mistake(known: Known, other: Known, mistake: str, measured: bool) -> dict[str, Any]:
+def try_mistake(known: Known, other: Known, mistake: str) -> dict[str, Any] | None:
     change, right = MISTAKES[mistake]
     row: dict[str, Any] = {"stack": known.name, "mistake": mistake}
     try:
         wrong = change(known.stack, other.stack)
+        if wrong is None:
+            return None
         fit = check_fit(preview(wrong))
     except InputError as error:
         return row | {"noticed": True, "named": error.field.startswith(right) or "?" in str(error), "said": str(error)}
     names = [cause.name for cause in fit.causes]
     row |= {"noticed": fit.fits is False, "named": any(name in right for name in names[:2]), "causes": names}
     row |= {"blur": fit.blur, "explained": fit.explained, "said": str(fit.sentence)}
-    if not row["noticed"] and measured:
-        row["off_by_three_std"] = off_by_three_std(wrong, known.depth)
+    if not row["noticed"]:
+        row["off_by_three_std"] = off_by_three_std(wrong, fit, known.depth)
     return row
 
 
@@ -193,7 +206,7 @@ def table(rows: list[dict[str, Any]], stacks: dict[str, set[str]]) -> None:
         print(f"{mistake:36s}" + "".join(f"{cell:>24s}" for cell in cells))
 
 
-def main(data: Path, output: Path, count: int = 12, right: int = 100, swept: int = 4) -> None:
+def main(data: Path, output: Path, count: int = 12, right: int = 200) -> None:
     torch.set_num_threads(1)
     with torch.no_grad():
         rendered = [Known(s.name, s.stack, s.depth) for s in (quick_stack(data, seed) for seed in range(count))]
@@ -202,7 +215,9 @@ def main(data: Path, output: Path, count: int = 12, right: int = 100, swept: int
         rows = []
         for number, known in enumerate(stacks):
             for mistake in MISTAKES:
-                row = try_mistake(known, stacks[number - 1], mistake, measured=number < swept)
+                row = try_mistake(known, stacks[number - 1], mistake)
+                if row is None:
+                    continue
                 rows.append(row)
                 if not (row["noticed"] and row["named"]):
                     print(row, flush=True)
@@ -223,5 +238,5 @@ def main(data: Path, output: Path, count: int = 12, right: int = 100, swept: int
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[3:6]
+    arguments = sys.argv[3:5]
     main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, arguments))

@@ -42,7 +42,7 @@ class QuickStack:
 def quick_stack(data: Path, seed: int) -> QuickStack:
     """Even seeds are rooms, odd ones textured boxes over a floor; `data` has nyu/ and textures/."""
     rng = np.random.default_rng(seed)
-    picture, depth = _room(data / "nyu", rng) if seed % 2 == 0 else _boxes(data / "textures", rng)
+    picture, depth = room_picture(data / "nyu", rng) if seed % 2 == 0 else boxes_picture(data / "textures", rng)
     frames = int(rng.integers(3, 9))
     near, far = np.quantile(1 / depth, [0.98, 0.02])
     span = near - far
@@ -69,7 +69,7 @@ def quick_stack(data: Path, seed: int) -> QuickStack:
     )
 
 
-def _room(folder: Path, rng: np.random.Generator) -> tuple[Array, Array]:
+def room_picture(folder: Path, rng: np.random.Generator) -> tuple[Array, Array]:
     import cv2
 
     files = sorted(folder.glob("*/*_rgb.jpg"))
@@ -81,7 +81,7 @@ def _room(folder: Path, rng: np.random.Generator) -> tuple[Array, Array]:
     return picture, np.asarray(cv2.resize(depth, (WIDTH, HEIGHT), interpolation=cv2.INTER_NEAREST), np.float32)
 
 
-def _boxes(folder: Path, rng: np.random.Generator) -> tuple[Array, Array]:
+def boxes_picture(folder: Path, rng: np.random.Generator) -> tuple[Array, Array]:
     """A floor that rises into the distance, and upright things on it."""
     with (folder / "index.csv").open(newline="") as file:
         known = list(csv.DictReader(file))

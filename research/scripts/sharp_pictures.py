@@ -2,11 +2,11 @@
 
 `rendered`: scenes of the generator are traced through a lens and once through a pinhole: that is the picture sharp all
 over. Each stack is seen at three levels of noise, as 16-bit sRGB. Beside ours: enfuse (where it is installed), the two
-frames that the depth map names mixed (focalsweep 0.2.0), the same with the depth of the classical focus measure, and
-the best single frame. OUT receives sharp-pictures.json, and the stacks of the run, which the next run takes instead of
-tracing them anew.
+frames that the depth map names mixed (focalsweep 0.2.0), and the best single frame. OUT receives
+sharp-pictures.json, and the stacks of the run, which the next run takes instead of tracing them anew.
 
-`real STACKS OUT`: the detail of each picture of real stacks, and the pictures themselves.
+`real STACKS OUT`: the detail of each picture of real stacks, the mix by the depth of the classical focus measure among
+them, and the pictures themselves.
 """
 
 from __future__ import annotations
@@ -153,15 +153,16 @@ def edges_of(scene: Scene) -> Tensor:  # H W
     return wide[0, 0] > 0
 
 
-def pictures_of(stack: FocalStack, with_enfuse: bool) -> dict[str, Tensor]:
+def pictures_of(stack: FocalStack, with_enfuse: bool, with_measure: bool = False) -> dict[str, Tensor]:
     """3 H W in linear light, of each way."""
     ours = estimate_depth(stack)
-    measured = estimate_depth(stack, method="focus_measure")
     found = {
         "focalsweep": torch.from_numpy(ours.all_in_focus).movedim(-1, 0),
         "depth alone (0.2.0)": by_depth_alone(stack, torch.from_numpy(ours.depth)),
-        "focus_measure (0.2.0)": by_depth_alone(stack, torch.from_numpy(measured.depth)),
     }
+    if with_measure:
+        measured = estimate_depth(stack, method="focus_measure")
+        found["focus_measure (0.2.0)"] = by_depth_alone(stack, torch.from_numpy(measured.depth))
     return found | ({"enfuse": enfuse(stack.images)} if with_enfuse else {})
 
 
@@ -233,15 +234,20 @@ def rendered(
         for noise in NOISE:
             rated = rate(scene, noise, number, lambda stack: pictures_of(stack, with_enfuse))
             rows += [{"stack": number, **row} for row in rated]
-        print(f"stack {number}: " + ", ".join(f"{row['way']} {row['psnr']:.2f}" for row in rows[-5:]), flush=True)
+        print(f"stack {number}: " + ", ".join(f"{row['way']} {row['psnr']:.2f}" for row in rows[-4:]), flush=True)
+        _keep(output, rows, number + 1, size, start)
     table = summary(rows)
     for line in table:
         print(
             ", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{value}" for key, value in line.items())
         )
+
+
+def _keep(output: Path, rows: list[dict[str, Any]], stacks: int, size: int, start: float) -> None:
+    """After every stack: a run that is cut off has what it measured."""
     record = {
         "benchmark": "sharp pictures", **describe(torch.device("cpu"), 0), "stacks": stacks, "size": size,
-        "seconds": time.process_time() - start, "summary": table, "rows": rows,
+        "seconds": time.process_time() - start, "summary": summary(rows), "rows": rows,
     }  # fmt: skip
     write_files({output / "sharp-pictures.json": lambda file: file.write(json_bytes(record))})
 
@@ -275,7 +281,7 @@ def real(
             stack = load_stack(path)
         except ValueError:
             stack = load_stack(path, relative=True)
-        pictures = pictures_of(stack, shutil.which("enfuse") is not None)
+        pictures = pictures_of(stack, shutil.which("enfuse") is not None, with_measure=True)
         row = {"stack": path.name, **{name: detail(picture) for name, picture in pictures.items()}}
         rows.append(row)
         print(", ".join(f"{key} {value:.1f}" if isinstance(value, float) else str(value) for key, value in row.items()))

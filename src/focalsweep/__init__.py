@@ -4,6 +4,7 @@ import focalsweep.threads  # noqa: F401  # isort: skip  # before anything loads 
 
 from focalsweep.errors import InputError
 from focalsweep.estimate import estimate_depth
+from focalsweep.from_files import load_result
 from focalsweep.methods.method import Options
 from focalsweep.methods.registry import register_method
 from focalsweep.optics.light import linear_to_srgb, srgb_to_linear
@@ -35,6 +36,7 @@ __all__ = [
     "cost_volume",
     "estimate_depth",
     "linear_to_srgb",
+    "load_result",
     "load_stack",
     "register_method",
     "srgb_to_linear",

@@ -22,21 +22,25 @@ from focalsweep.memory import LEAST_WORKSPACE, MemoryBound, release_freed_memory
 from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
+from focalsweep.optics.profile import LensProfile, corrected_settings, raised
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
-from focalsweep.photos.frames import Frames, FramesInMemory, read_stack
-from focalsweep.photos.fusing import fuse_frames
+from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
+from focalsweep.photos.fusing import FrameWeights, fuse_frames
+from focalsweep.photos.lens_profiles import AUTO, OFF, Lens, choose_profile, note_of_profile, same_aperture
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
 from focalsweep.results.result import DepthResult
-from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
+from focalsweep.sweep.calibration import find_range
 from focalsweep.sweep.colour import grey_for_sweep
-from focalsweep.sweep.fit import Fit, check_fit
-from focalsweep.sweep.selection import frames_for_depth, spread_between, with_frames
+from focalsweep.sweep.known_distance import KnownDistance, check_known_distance
+from focalsweep.sweep.selection import frames_for_depth, with_frames
+from focalsweep.sweep.self_calibration import check_mode
 from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.sweep.working_size import working_scale
-from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, RelativeLens, StageLens
+from focalsweep.trust import Trust, place_of, rescaled, settle
+from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, StageLens
 from focalsweep.validation import as_setting, check_bytes
 from focalsweep.version import versions
 
@@ -61,7 +65,10 @@ def estimate_depth(
     *,
     planes: DepthGrid | None = None,
     refine: bool = True,
+    calibrate: str = "auto",
     strict: bool = False,
+    lens: Lens = AUTO,
+    known_distance: KnownDistance | None = None,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -80,7 +87,13 @@ def estimate_depth(
             function (batched stack, planes, `Options`) -> `DepthPrediction`.
         planes: the depths to look at; by default 64 planes over those in sight, within or beyond the focus distances.
         refine: look for the focus distances inside the ranges that coarse metadata leaves.
+        calibrate: "auto" takes the growth of blur, or the scale of focus distances of which ranges are known, as the
+            photos have it; "blur" trusts the distances, "focus" the camera, "off" both: so it is for a batch.
         strict: settings that do not explain the photos are an error, not a warning.
+        lens: a lens profile (`focalsweep calibrate` makes it), its file, or a folder of them; "auto": of the user's
+            configuration folder the one that the photos' metadata names, if it is there; "off": none.
+        known_distance: one that was measured, `KnownDistance(metres, column, row)` at a pixel of the sharp picture; it
+            sets the scale.
         memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
             and, if need be, the working size are made smaller to keep it; what cannot be kept is told. A batch keeps
             its size: there only tiles are smaller.
@@ -88,8 +101,9 @@ def estimate_depth(
         progress: called with the name of the stage at hand and the share of it that is done.
         **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
     """
-    options: dict[str, Any] = {"planes": planes, "refine": refine, "strict": strict, "memory": memory, "device": device}
-    return estimate(photos, method, **options, progress=progress, **settings).result
+    options: dict[str, Any] = {"planes": planes, "refine": refine, "calibrate": calibrate, "strict": strict}
+    options |= {"lens": lens, "known_distance": known_distance}
+    return estimate(photos, method, **options, memory=memory, device=device, progress=progress, **settings).result
 
 
 def estimate(
@@ -98,7 +112,10 @@ def estimate(
     *,
     planes: DepthGrid | None = None,
     refine: bool = True,
+    calibrate: str = "auto",
     strict: bool = False,
+    lens: Lens = AUTO,
+    known_distance: KnownDistance | None = None,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -115,6 +132,13 @@ def estimate(
                 name=SettingName(min(settings)), field=min(settings), value=settings[min(settings)],
             )  # fmt: skip
         if photos.batched:
+            if lens not in (AUTO, OFF):
+                raise InputError(
+                    "a batch of stacks takes no lens profile",
+                    field="lens", value=lens, remedy="give the stacks one by one, or leave out {lens}",
+                )  # fmt: skip
+            if known_distance:
+                check_known_distance(photos)
             return _estimate_batch(photos.to(device), choice, planes, memory, progress)
         frames: Frames = FramesInMemory(photos)
         device = device or photos.images.device
@@ -122,40 +146,44 @@ def estimate(
         opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
         (progress or silent)("aligning", 0.0)
         frames = opened.register(progress, COPY_BYTES if memory is None else min(COPY_BYTES, memory // COPY_SHARE))
-    trust = _Trust(refine, strict)
-    return _estimate_frames(frames, choice, planes, trust, memory, torch.device(device or "cpu"), progress or silent)
-
-
-@dataclass(frozen=True)
-class _Trust:
-    """What is done about settings, see `estimate_depth`."""
-
-    refine: bool
-    strict: bool
+    trust = Trust(refine, check_mode(calibrate), strict, known_distance)
+    device, progress = torch.device(device or "cpu"), progress or silent
+    return _estimate_frames(frames, choice, planes, trust, lens, memory, device, progress)
 
 
 def _estimate_frames(
     frames: Frames,
     choice: Choice,
     planes: DepthGrid | None,
-    trust: _Trust,
+    trust: Trust,
+    lens: Lens,
     memory: int | None,
     device: torch.device,
     progress: Progress,
 ) -> Estimate:
     start = time.perf_counter()
+    profile, notes = choose_profile(lens, frames.settings)
     settings = frames.settings
+    if profile:
+        settings = corrected_settings(settings, profile, aperture=same_aperture(profile, settings))
+        notes.append(note_of_profile(profile, settings, frames.settings, frames.size))
     planes, source = planes or choice.grid(), "the caller"
     _check_blur(settings, planes, frames.size)
     _check_focus(settings, planes)
+    if trust.known_distance:
+        check_known_distance(settings)
     chosen = frames_for_depth(settings)
     with torch.no_grad():
         preview, channels = _preview(frames, settings, chosen, device, progress)
-        settings, preview, measured = _calibrate(settings, chosen, preview, trust, progress)
-        fit = _checked(preview, frames.size, trust, progress)
+        settled = settle(settings, preview, chosen, frames.size, trust, progress)
+        known, fit = settled.settings, settled.fit
+        settings, preview = (raised(one, profile.lift if profile else 0.0) for one in (known, settled.preview))
+        if profile and planes:
+            planes = profile.apparent(planes, known, frames.size, profile.lift)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
+            planes = profile.apparent(planes, known, frames.size) if profile else planes
         swept = with_frames(settings, chosen)
         scale = working_scale(swept, planes, frames.size)
         scale = 1.0 if scale > LEAST_REDUCTION else scale
@@ -175,27 +203,32 @@ def _estimate_frames(
             prediction = predict(stack.to(device=device), choice, planes, workspace=workspace, progress=progress)
         except InputError as error:  # of a blur too wide for the memory, say: the settings are the likelier fault
             raise error if fit.fits is not False else error.about(fit.sentence.within(f"{error}; ")) from None
+        prediction = settled.calibration.widened(prediction, stack)
         estimated = time.perf_counter()
         result = _result(stack, choice, planes, source, prediction)
-        sharp = _fused(FramesInMemory(stack), stack, result, silent)
+        at_hand = FramesInMemory(stack) if scale == 1 and len(chosen) == settings.frame_count else frames
+        told = part_of(renamed(progress, "full size"), 0.0, 0.5) if scale < 1 else silent
+        told("full size", 0.0)
+        sharp = _fused(at_hand, settings, result, told)
         if scale < 1:
-            progress("full size", 0.0)
-            full = _fused(frames, settings, result, part_of(renamed(progress, "full size"), 0.0, 0.5))
             bring = part_of(renamed(progress, "full size"), 0.5, 0.5)
-            result = _at_full_size(result, sharp, full, settings, bring)
+            result = _at_full_size(result, sharp, settings, bring)
         else:
-            whole = sharp if len(chosen) == settings.frame_count else _fused(frames, settings, result, silent)
-            result = replace(result, all_in_focus=whole.numpy())
+            result = replace(result, all_in_focus=sharp.numpy())
+        measured = dict(settled.measured)
+    if profile:
+        result = _with_flat_field(result, profile, known)
     if isinstance(settings.camera, StageLens):
         result = _as_heights(result, settings.camera)
+    if trust.known_distance:
+        result, measured["known_distance"] = rescaled(result, known, trust.known_distance)
     seconds = {
         "before_depth": estimated_from - start,
         "depth": estimated - estimated_from,
         "after_depth": time.perf_counter() - estimated,
     }
-    if fit.fits is False:
-        warnings = (fit.sentence, *warnings)
-    record = {**result.record, **_known_of(settings, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
+    warnings = (*notes, *settled.warnings, *warnings)
+    record = {**result.record, **_known_of(known, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
     record["summary"] = _summary(result, settings.frame_count)
     return Estimate(replace(result, record=record, fit=fit), stack)
 
@@ -261,55 +294,16 @@ def _preview(
     return grey_for_sweep(stack.to(device=device).as_batch()), stack.images.shape[1]
 
 
-def _checked(preview: FocalStack, size: tuple[int, int], trust: _Trust, progress: Progress) -> Fit:
-    """Whether the settings explain the photos; an error where they do not and must."""
-    progress("looking", 0.9)
-    fit = check_fit(preview, max(preview.size) / max(size))
-    if trust.strict and fit.fits is False:
-        raise InputError(fit.sentence.within(_place(preview)), field="strict", value=fit.explained)
-    return fit
-
-
-def _calibrate(
-    settings: FocalStack, chosen: Sequence[int], preview: FocalStack, trust: _Trust, progress: Progress
-) -> tuple[FocalStack, FocalStack, dict[str, Any]]:
-    """What the frames say of lens and focus, where nobody else does: settings, preview with them, for the record."""
-    camera = settings.camera
-    if isinstance(camera, StageLens) and not camera.measure_blur:
-        return settings, preview, {}
-    if isinstance(camera, RelativeLens):
-        factor = measure_blur(preview)
-        lens = camera.resized(factor)
-        changed = replace(preview, camera=preview.camera.resized(factor))
-        return replace(settings, camera=lens), changed, {"blur": {"times_assumed": factor}}
-    ranges = settings.record.focus_ranges
-    if not trust.refine or all(near == far for near, far in ranges):
-        return settings, preview, {}
-    before = settings.focus_distances.tolist()
-    intervals = [(1 / far, 1 / near) for near, far in (ranges[i] for i in chosen)]
-    refined = refine_focus(preview, intervals, progress=progress)
-    after = spread_between(settings, chosen, refined)
-    focus = torch.tensor(after, dtype=torch.float64)
-    names = [frame["file"] for frame in settings.record.frames]
-    moved = [{"file": name, "from": a, "to": b} for name, a, b in zip(names, before, after, strict=True)]
-    changed = replace(preview, focus_distances=focus[None, list(chosen)])
-    return replace(settings, focus_distances=focus), changed, {"refined": moved}
-
-
 def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int, int]) -> None:
     """A blur far wider than the picture is a setting in the wrong unit, and would take hours to sweep."""
     blur_px = float(sweep_coc_px(settings.as_batch(), planes or DepthGrid.around(settings)).abs().max())
     if blur_px > WIDEST_BLUR * max(size):
         raise InputError(
             "{where}by these settings photos of {longer} px have a blur of {value:.0f} px",
-            value=blur_px, where=_place(settings), longer=max(size),
+            value=blur_px, where=place_of(settings), longer=max(size),
             remedy="check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}{near_too}",
             near_too=Sentence(", and {near}") if planes else "",
         )  # fmt: skip
-
-
-def _place(settings: FocalStack) -> str:
-    return f"{settings.record.made_of}: " if settings.record.made_of else ""
 
 
 def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:
@@ -350,10 +344,11 @@ def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
 
 def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
     """The picture sharp all over, of frames with these settings and a result of any size."""
-    pictures = map(torch.from_numpy, frames.pictures(progress))
     slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
-    depth, std = torch.from_numpy(result.depth), torch.from_numpy(result.std)
-    return fuse_frames(pictures, settings.focus_distances, depth, std, slope_px)
+    maps = torch.from_numpy(result.depth), torch.from_numpy(result.std), slope_px
+    weights = FrameWeights(settings.focus_distances, *maps, frames.size[1])
+    pictures = map(torch.from_numpy, frames.pictures(progress, weights.matters))
+    return fuse_frames(pictures, settings.focus_distances, *maps, weights)
 
 
 def _result(
@@ -395,14 +390,14 @@ def _result(
 
 def _at_full_size(
     result: DepthResult,
-    sharp_small: Tensor,  # h w C
     sharp: Tensor,  # H W C
     settings: FocalStack,
     progress: Progress,
 ) -> DepthResult:
     """A result of smaller pictures brought to full size along the edges of the full-size picture."""
     depth, std, confidence = (torch.from_numpy(maps) for maps in (result.depth, result.std, result.confidence))
-    full = upsample_guided(depth, std, confidence, sharp_small.clamp_min(0), sharp, progress)
+    small = torch.from_numpy(fitted(sharp.numpy(), result.depth.shape))
+    full = upsample_guided(depth, std, confidence, small, sharp, progress)
     return replace(
         result,
         depth=full.depth.numpy(),
@@ -433,6 +428,14 @@ def _as_heights(result: DepthResult, lens: StageLens) -> DepthResult:
     )
 
 
+def _with_flat_field(result: DepthResult, profile: LensProfile, settings: FocalStack) -> DepthResult:
+    """Depth as it seems through a lens whose field is curved, and `raised` -> depth as it is."""
+    depth, std = profile.flatten_field(torch.from_numpy(result.depth), torch.from_numpy(result.std), settings)
+    focus = [1 / (1 / distance - profile.lift) for distance in result.record["focus_distances"]]
+    record = {**result.record, "focus_distances": focus, "lens": profile.to_json()}
+    return replace(result, depth=depth.numpy(), std=std.numpy(), record=record)
+
+
 def _projection_distance(stack: FocalStack) -> float | None:
     """The image distance that registered frames share (see focalsweep.results.geometry): the median over them."""
     if not isinstance(stack.camera, Camera):
@@ -447,6 +450,8 @@ def _known_of(settings: FocalStack, measured: dict[str, Any], warnings: Sequence
     record = settings.record
     if record.settings:
         known["settings"] = record.settings
+    if record.made_with:
+        known["made_with"] = record.made_with
     if record.frames:
         magnification = as_setting("magnification", settings.magnification).expand(settings.frame_count).tolist()
         from_lens = settings.focus_distances.tolist()

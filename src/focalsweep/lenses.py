@@ -130,11 +130,20 @@ class StageLens(RelativeLens):
         height_unit: metres of height for each unit of u.
         origin: metres, the height at u = 1.
         measure_blur: whether `slope_px` is a guess, to be measured on the frames.
+        numerical_aperture, pixel_size, wavelength: of the objective, metres in the specimen and of light, where they
+            are known: what is a few waves out of focus is blurred by wave optics.
     """
 
     height_unit: float = 1.0
     origin: float = 0.0
     measure_blur: bool = False
+    numerical_aperture: float | None = None
+    pixel_size: float | None = None
+    wavelength: float | None = None
+
+    def resized(self, scale: float) -> StageLens:
+        size = None if self.pixel_size is None else self.pixel_size / scale
+        return replace(self, slope_px=self.slope_px * scale, pixel_size=size)
 
     def scaled(self, factor: float) -> RelativeLens:
         raise ValueError("heights of a stage have no ratio to keep: scale the step and the pixel size instead")
@@ -158,6 +167,7 @@ class Stage:
         pixel_size: metres in the specimen a pixel shows; with `magnification`, the size of a pixel of the sensor.
         numerical_aperture: of the objective, in air. None: how fast the blur grows is measured on the frames.
         magnification: of the objective, where `pixel_size` is the sensor's.
+        wavelength: metres, of the light; green where nobody says.
         upwards: whether the plane in focus rises towards the lens from frame to frame, as it does where the camera is
             raised; False where the specimen is.
         rail: whether the whole camera moves and sees things grow as it nears them; a microscope's picture only shifts.
@@ -168,6 +178,7 @@ class Stage:
     pixel_size: float | None = None
     numerical_aperture: float | None = None
     magnification: float | None = None
+    wavelength: float = 0.55e-6
     upwards: bool = True
     rail: bool = False
 
@@ -179,12 +190,17 @@ class Stage:
                 "{step} must be {rule}, but is {value:g} m",
                 field="step", rule="a number of metres other than 0", value=self.step,
             )  # fmt: skip
-        for name in ("pixel_size", "numerical_aperture", "magnification"):
+        for name in ("pixel_size", "numerical_aperture", "magnification", "wavelength"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise InputError(
                     "{name} must be above 0, but is {value:g}", name=SettingName(name), field=name, value=value
                 )
+        if not 1e-7 < self.wavelength < 2e-6:
+            raise InputError(
+                "{wavelength} must be {rule}, but is {value:g} m",
+                field="wavelength", rule="between 1e-7 and 2e-6 m", value=self.wavelength,
+            )  # fmt: skip
         if self.numerical_aperture is not None and self.numerical_aperture >= 1:
             raise InputError(
                 "{numerical_aperture} is {value:g}, but in air it stays below {rule}",
@@ -230,7 +246,8 @@ class Stage:
             lens = StageLens(GUESSED_BLUR_PX * UNITS_A_RANGE, unit, origin, True)
         else:
             slope = 2 * math.tan(math.asin(self.numerical_aperture)) / pixel  # px a metre
-            lens = StageLens(slope * unit, unit, origin)
+            known = (self.numerical_aperture, pixel, self.wavelength)
+            lens = StageLens(slope * unit, unit, origin, False, *known)
         return 1 / (1 + (heights - origin) / unit), lens
 
 
@@ -256,8 +273,8 @@ def expand_setting(name: str, value: Tensor, shape: tuple[int, int], batched: bo
         ) from None  # fmt: skip
 
 
-def part_of_lens(lens: Lens, part: slice) -> Lens:
-    """Of some stacks of a batch, all of its fields being tensors."""
+def part_of_lens(lens: Lens, part: Any) -> Lens:
+    """Of some stacks of a batch, or with (slice(None), frames) of some frames; all of its settings being tensors."""
     if isinstance(lens, RelativeLens):
         return replace(lens, slope_px=as_setting("slope_px", lens.slope_px)[part])
     return lens._unchecked(**{name: value[part] for name, value in vars(lens).items()})

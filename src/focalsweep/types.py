@@ -72,6 +72,7 @@ class StackRecord:
         warnings: what the user should know, a sentence each.
         made_of: the folder of the photos, for messages.
         photo: of the reference frame, for the sharp picture.
+        made_with: "make", "model" and "lens" by the metadata, what it says of them.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class StackRecord:
     warnings: tuple[str, ...] = ()
     made_of: str = ""
     photo: PhotoTags | None = None
+    made_with: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

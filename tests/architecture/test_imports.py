@@ -14,15 +14,16 @@ from focalsweep.methods.registry import all_methods
 
 PACKAGE = Path(focalsweep.__file__).parent
 LEVELS = (  # low to high: a room imports from lower levels only, and within itself
-    {"errors", "progress", "version"},
+    {"errors", "progress", "threads", "version"},
     {"validation", "memory"},
     {"lenses"},
     {"types"},
     {"optics"},
     {"sweep", "model"},
     {"methods", "photos", "results"},
+    {"trust"},
     {"estimate"},
-    {"to_files"},
+    {"to_files", "from_files", "calibrate"},
     {"batch"},
     {"web"},
     {"cli"},

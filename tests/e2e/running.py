@@ -16,7 +16,7 @@ from PIL import Image
 
 import focalsweep as package
 from focalsweep.cli.main import main
-from focalsweep.cli.photos import DEMO_STACK
+from focalsweep.photos.demo import DEMO_STACK
 from tests.errors import assert_one_sentence
 
 KEPT = (0, 3, 6)  # of the frames of the demo stack
@@ -77,7 +77,7 @@ def write_small_stack(folder: Path) -> Path:
     head, *frames = (DEMO_STACK / "stack.toml").read_text().split("[[frame]]")
     (folder / "stack.toml").write_text(head + "".join("[[frame]]" + frames[i] for i in KEPT))
     for i in KEPT:
-        picture = cv2.imread(str(DEMO_STACK / f"frame_{i}.png"))
+        picture = np.asarray(cv2.imread(str(DEMO_STACK / f"frame_{i}.png")))
         cv2.imwrite(str(folder / f"frame_{i}.png"), picture[CUT])
     return folder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from focalsweep_research.datasets.ddff import Ddff
+from focalsweep_research.datasets.dfd import WIDE, DfdPairs
 from focalsweep_research.datasets.files import opened_hdf5
 from focalsweep_research.datasets.folder import StackFolder
 from focalsweep_research.datasets.item import Items
@@ -21,7 +22,7 @@ def open_dataset(path: str | Path) -> Items:
     """The stacks at a place, those held back from training where the data set says which.
 
     DDFF-12's HDF5 file (its validation part), Mobile Depth (a folder with Aligned and calibration; every frame, no
-    depth), or a folder of stacks, each with its stack.toml.
+    depth), Carvalho's pairs of two apertures, or a folder of stacks, each with its stack.toml.
     """
     path = Path(path)
     if path.is_file():
@@ -30,4 +31,6 @@ def open_dataset(path: str | Path) -> Items:
         return Ddff(path, "val" if held_back else "test")
     if is_mobile_depth(path):
         return MobileDepth(path / ALIGNED, path / CALIBRATION, frame_count=None)
+    if (path / WIDE).is_dir() or (path / "scenes.csv").is_file():
+        return DfdPairs(path)
     return StackFolder(path)

@@ -13,11 +13,13 @@ import torch
 
 from focalsweep.estimate import estimate_depth
 from focalsweep.results.writing import write_files
+from focalsweep_research.datasets.dfd import DfdPairs
 from focalsweep_research.datasets.item import Item
 from focalsweep_research.datasets.opening import open_dataset
 from focalsweep_research.drawing.comparison import Scene, comparison
 from focalsweep_research.metrics.errors import Scoreboard
 from focalsweep_research.protocols.distributed import over_processes, own_share
+from focalsweep_research.protocols.pairs import evaluate_pairs
 from focalsweep_research.protocols.stacks import some
 from focalsweep_research.rivals.answer import FrameCountError
 
@@ -42,8 +44,11 @@ def evaluate_measured(
         say: told of progress.
         share: below 1, so many of the stacks.
     """
+    data = open_dataset(path)
+    if isinstance(data, DfdPairs):
+        return evaluate_pairs(names, data, device, say, share)
     board = Scoreboard(per_picture=True, rescalings=("raw", "median", "affine"))
-    items = some(open_dataset(path), share)
+    items = some(data, share)
     for item in own_share(items, say):
         if not bool(torch.isfinite(item.depth).any()):
             raise ValueError(f"{item.name} has no depth to compare with: evaluate real takes stacks without")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from focalsweep_research.tables import paper_report
+from focalsweep_research.tables import fit_report, paper_report
 from focalsweep_research.tables.records import Record, read_records
 from focalsweep_research.tables.tables import markdown_table, table_of
 
@@ -25,6 +25,9 @@ DOCUMENTS = (
     "docs/paper.md",
     "docs/baselines.md",
     "docs/scale.md",
+    "docs/lenses.md",
+    "docs/microscope.md",
+    "docs/fit.md",
 )
 
 
@@ -166,6 +169,41 @@ def large_photos_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "seconds", "peak GB"], rows)
 
 
+def photo_speed_table(records: dict[str, Record]) -> str:
+    """CPU seconds of focalsweep and of a focus stacker's two programs on the same photos, and peak memory."""
+    rows = []
+    for name, row in records["photo-speed"]["rows"].items():
+        ours, rival = row["ours"], row.get("rival")
+        cells = [f"{ours['cpu_s']:.1f}"]
+        cells += [f"{rival['cpu_s']:.1f}", f"{ours['cpu_s'] / rival['cpu_s']:.2f}"] if rival else ["", ""]
+        rows.append([name, *cells, f"{ours['peak_bytes'] / 1e9:.2f}", f"{row['load_average']:.0f}"])
+    header = ["", "ours, CPU s", "stacker, CPU s", "ours / stacker", "our peak, GB", "load average"]
+    return markdown_table(header, rows)
+
+
+def photo_stages_table(records: dict[str, Record]) -> str:
+    """CPU seconds of every stage of focalsweep on photos."""
+    measured = records["photo-speed"]["rows"]
+    stages = list(dict.fromkeys(stage for row in measured.values() for stage in row["ours"]["stages"]))
+    rows = []
+    for stage in stages:
+        parts = (row["ours"]["stages"].get(stage) for row in measured.values())
+        rows.append([stage, *(f"{part['cpu_s']:.1f}" if part else "" for part in parts)])
+    return markdown_table(["CPU s", *measured], rows)
+
+
+def registration_table(records: dict[str, Record]) -> str:
+    """Errors and CPU seconds of registering neighbours, by the way it is done."""
+    rows = []
+    for row in records["registration"]["rows"]:
+        errors = [f"{row[key]:.2f}" if row[key] is not None else "" for key in ("median_px", "most_px")]
+        failed = f"{row['failed']} of {row['pairs']}"
+        size = f"{row['width']} x {row['height']}"
+        rows.append([row["way"], size, *errors, failed, f"{row['cpu_s_a_pair']:.2f}"])
+    header = ["", "px", "median error, px", "largest, px", "failed", "CPU s a pair"]
+    return markdown_table(header, rows)
+
+
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -185,6 +223,33 @@ def real_pairs_table(records: dict[str, Record]) -> str:
     header = ["blur times", "none", *total["by_scale_db"]]
     row = ["PSNR, dB", f"{total['no_blur_db']:.1f}", *(f"{value:.1f}" for value in total["by_scale_db"].values())]
     return markdown_table(header, [row])
+
+
+def rendered_lens_table(records: dict[str, Record]) -> str:
+    """Median error of depth in corners and middle by scene: as seen, with a profile, through a flat field."""
+    rows: dict[tuple[str, str], dict[str, Record]] = {}
+    for row in records["lenses"]["rows"]:
+        if row["data"] in ("traced", "layered"):
+            rows.setdefault((f"{row['scene']} ({row['data']})", row["corners_seem"]), {})[row["lens"]] = row
+    table = []
+    for (scene, bend), by_lens in rows.items():
+        lenses = [by_lens.get(name) for name in ("curved", "curved, with the profile", "flat")]
+        cells = [f"{row[f'{part}_error']:.1%}" if row else "" for part in ("corner", "middle") for row in lenses]
+        table.append([scene + (", corners seem farther" if bend == "farther" else ""), *cells])
+    header = [f"{part}: {lens}" for part in ("corners", "middle") for lens in ("no profile", "with it", "flat field")]
+    return markdown_table(["scene", *header], table)
+
+
+def carpet_table(records: dict[str, Record]) -> str:
+    """How far the corners of a real carpet lie from the plane of its middle."""
+    rows = []
+    for row in records["lenses"]["rows"]:
+        if row["data"] == "carpet":
+            cells = [f"{row[name]:+.1%}" for name in ("corner_left", "corner_right")]
+            cells += [f"{row['inner']:.1%}", f"{row['of_std']:.1f}"]
+            rows.append([row["photos"], row["profile_of"] or "none", *cells])
+    header = ["photos", "profile from photos", "left corner", "right corner", "middle, median", "corners, in std"]
+    return markdown_table(header, rows)
 
 
 def cluster_table(records: dict[str, Record]) -> str:
@@ -276,6 +341,22 @@ def stragglers_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
 
 
+def wave_optics_table(records: dict[str, Record]) -> str:
+    """Heights under a microscope: error in steps, and tilt, by method."""
+    rows: dict[str, dict[str, Record]] = {}
+    for row in records["wave-optics"]["rows"]:
+        rows.setdefault(row["case"], {})[row["method"]] = row
+    methods = list(next(iter(rows.values())))
+    lines = []
+    for case, by_method in rows.items():
+        step = next(iter(by_method.values()))["step"] * 1e6
+        cells = [f"{by_method[name]['median_error_steps']:.3f}" for name in methods]
+        cells += [f"{by_method[name]['tilt']:.3f}" if "tilt" in by_method[name] else "" for name in methods]
+        lines.append([case, f"{step:.3g} um", *cells])
+    header = [f"{what}: {name}" for what in ("median error", "tilt") for name in methods]
+    return markdown_table(["", "step", *header], lines)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -291,11 +372,20 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "real": real_table,
     "layered": layered_table,
     "real-pairs": real_pairs_table,
+    "lenses-rendered": rendered_lens_table,
+    "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
+    "photo-speed": photo_speed_table,
+    "photo-stages": photo_stages_table,
+    "registration": registration_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
     "papernet-packed": paper_report.packing_table,
+    "mistakes": fit_report.mistakes_table,
+    "right-settings": fit_report.right_settings_table,
+    "calibrations": fit_report.calibrations_table,
+    "measured-pairs": fit_report.measured_pairs_table,
     "cluster": cluster_table,
     "cluster-overhead": overhead_table,
     "scale-parts": parts_table,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from focalsweep.results.contact_sheet import NOTHING, Sheet
+from focalsweep.results.contact_sheet import Sheet
+from focalsweep.results.figures import NOTHING
 from focalsweep_research.drawing.comparison import Scene, comparison
 from tests.errors import assert_one_sentence, message_of
 from tests.unit.results.test_contact_sheet import assert_clear

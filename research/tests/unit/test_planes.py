@@ -14,7 +14,7 @@ from focalsweep.methods import registry
 from focalsweep.methods.method import Method, Options
 from focalsweep.model import weights
 from focalsweep.photos.alignment import Alignment
-from focalsweep.photos.reading import RegisteredPhotos
+from focalsweep.photos.photo_stack import RegisteredPhotos
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.types import DepthGrid, DepthPrediction, FocalStack
 from focalsweep_research.datasets.marked import Region, filled, read_marks, registered_mask
@@ -64,7 +64,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
     class Named:
         names = ("a.jpg", "b.jpg")
 
-    return RegisteredPhotos(Named(), alignment, (100, 120), 1.0)  # type: ignore[arg-type]
+    return RegisteredPhotos(Named(), alignment, (100, 120), 1.0, None)  # type: ignore[arg-type]
 
 
 def test_a_mark_goes_where_its_photo_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,11 +130,10 @@ def test_figures_on_photos(folder: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_stack_that_cannot_be_read_is_left_out(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "demo", tmp_path / "demo")
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken/stack.toml").write_text("[stage]\nstep = 1e-4\n")
     said: list[str] = []
     marks = {name: [Region(name, "left", "frame_3.png", LEFT.polygons)] for name in ("broken", "demo")}
     result = evaluate_planes({"flat": compared("flat")}, tmp_path, CPU, said.append, 0.1, marks=marks)
-    assert result["stacks"] == ["demo"] and "stage" in result["left_out"]["broken"]
+    assert result["stacks"] == ["demo"] and "holds no pictures" in result["left_out"]["broken"]
     assert said[0].startswith("broken: left out, ") and result["rows"][0]["regions"] == 1
 
 

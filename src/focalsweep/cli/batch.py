@@ -11,6 +11,7 @@ import typer
 
 from focalsweep.cli.console import say, say_note, stages
 from focalsweep.cli.options import (
+    Calibrate,
     Device,
     Export,
     Memory,
@@ -19,6 +20,7 @@ from focalsweep.cli.options import (
     Relative,
     Sheet,
     Strict,
+    Surface,
     check_output,
     read_job,
 )
@@ -40,9 +42,11 @@ def batch(
     method: Method = "sweep",
     device: Device = "auto",
     relative: Relative = False,
+    calibrate: Calibrate = "auto",
     strict: Strict = False,
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out stacks that have a result already.")] = False,
     ray: Annotated[
@@ -73,7 +77,10 @@ def batch(
     if results.path:
         check_output(results.path)
     # Which device the workers of a cluster have is their machines' affair.
-    job = read_job(method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict)
+    job = read_job(
+        method, "cpu" if ray else device, None, None, True, memory, export, sheet, relative, strict,
+        surface=surface, calibrate=calibrate,
+    )  # fmt: skip
     with results.held():
         results.clear()
         kept = results.done().intersection(names) if resume else set()

@@ -58,6 +58,15 @@ Align = Annotated[
         autocompletion=_one_of("auto", "shift", "none", "only"),
     ),
 ]
+UseAlignment = Annotated[
+    Path | None,
+    typer.Option(
+        FLAGS["alignment"], help="Take the alignment of this file: of the same sweep in another channel or light."
+    ),
+]
+SaveAlignment = Annotated[
+    Path | None, typer.Option(FLAGS["save_alignment"], help="Write the alignment to this file, for --use-alignment.")
+]
 Relative = Annotated[
     bool, typer.Option(FLAGS["relative"], help="Depth without a unit, where focus distances are unknown.")
 ]
@@ -97,7 +106,9 @@ Objective = Annotated[
 ]
 StageUp = Annotated[
     bool | None,
-    typer.Option("--stage-up/--stage-down", help="Whether the plane in focus rises or sinks from frame to frame."),
+    typer.Option(
+        f"{FLAGS['direction']}/--stage-down", help="Whether the plane in focus rises or sinks from frame to frame."
+    ),
 ]
 Rail = Annotated[
     bool, typer.Option(FLAGS["rail"], help="The whole camera moves (macro rail): things grow as it nears them.")
@@ -112,8 +123,39 @@ Refine = Annotated[
         f"{FLAGS['refine']}/--no-refine", help="Find focus distances inside the ranges that coarse metadata gives."
     ),
 ]
+Calibrate = Annotated[
+    str,
+    typer.Option(
+        FLAGS["calibrate"],
+        help="auto: the amount of blur as the photos have it; blur: focus distances are right; focus: the camera is, "
+        "and all distances are scaled; off: settings are taken at their word.",
+        autocompletion=_one_of("auto", "blur", "focus", "off"),
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        FLAGS["order"],
+        help="Of photos without focus distances: near-to-far, far-to-near, or auto, found on the photos.",
+        autocompletion=_one_of("near-to-far", "far-to-near", "auto"),
+    ),
+]
+Known = Annotated[
+    str | None,
+    typer.Option(
+        FLAGS["known_distance"], help="A measured distance that sets the scale: 0.50@X,Y, metres at that pixel."
+    ),
+]
 Strict = Annotated[
     bool, typer.Option(FLAGS["strict"], help="Settings that do not explain the photos are an error, exit status 2.")
+]
+LensProfile = Annotated[
+    str,
+    typer.Option(
+        FLAGS["lens"],
+        help="A lens profile (focalsweep calibrate makes it), or a folder of them; auto: of your configuration folder "
+        "the one of the photos' lens; off: none.",
+    ),
 ]
 Memory = Annotated[
     str | None,
@@ -122,7 +164,20 @@ Memory = Annotated[
         help="Most memory to take, such as 2GB: the whole process's, on a GPU the GPU's. Slower if tight.",
     ),
 ]
-Export = Annotated[str, typer.Option(FLAGS["exports"], help="More files, commas between: exr, ply, glb.")]
+Export = Annotated[
+    str,
+    typer.Option(
+        FLAGS["exports"], help="More files, commas between: jpg, tif, exr, ply (points), glb, obj, mesh, stl, normals."
+    ),
+]
+Surface = Annotated[
+    str,
+    typer.Option(
+        FLAGS["surface"],
+        help="Of meshes: closed, with what nobody has seen bridged, or cut there.",
+        autocompletion=_one_of("closed", "cut"),
+    ),
+]
 Sheet = Annotated[
     bool,
     typer.Option(f"{FLAGS['sheet']}/--no-sheet", help="sheet.png: frames, sharp picture, depth, confidence in one."),
@@ -152,10 +207,17 @@ def read_job(
     sheet: bool,
     relative: bool = False,
     strict: bool = False,
+    lens: str = "auto",
+    surface: str = "closed",
+    calibrate: str = "auto",
+    known_distance: str | None = None,
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
     from focalsweep.results.exports import EXPORTS
+    from focalsweep.results.surface import KINDS
+    from focalsweep.sweep.known_distance import read_known_distance
+    from focalsweep.sweep.self_calibration import check_mode
     from focalsweep.to_files import Job
 
     choose_method(method).method.check()
@@ -166,10 +228,15 @@ def read_job(
                 "{exports} must be of {rule}, commas between, but has {value!r}",
                 field="exports", rule=", ".join(EXPORTS), value=name,
             )  # fmt: skip
+    if surface not in KINDS:
+        raise InputError(
+            "{surface} must be {rule}, but is {value!r}", field="surface", rule=" or ".join(KINDS), value=surface
+        )
     settings = {"relative": True} if relative else {}
     return Job(
-        method, find_device(device), _planes(near, far), refine, strict, read_size(memory), exports, sheet, settings
-    )
+        method, find_device(device), _planes(near, far), refine, check_mode(calibrate), strict, lens,
+        read_size(memory), read_known_distance(known_distance), exports, sheet, settings, surface,
+    )  # fmt: skip
 
 
 def _planes(near: float | None, far: float | None) -> DepthGrid | None:
@@ -227,6 +294,7 @@ def read_overrides(
     pixel_pitch_um: float | None,
     focus_distances: str | None,
     focus_reference: str | None,
+    order: str | None = None,
 ) -> dict[str, Any]:
     given = {
         "focal_length": _metres(read_positive(focal_length_mm, "focal_length"), 1e-3),
@@ -234,6 +302,7 @@ def read_overrides(
         "pixel_pitch": _metres(read_positive(pixel_pitch_um, "pixel_pitch"), 1e-6),
         "focus_distances": read_numbers(focus_distances, "focus_distances"),
         "focus_reference": focus_reference,
+        "order": order,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -15,6 +15,7 @@ from focalsweep.cli.console import print_table, say, say_note, stages
 from focalsweep.cli.options import (
     Align,
     Aperture,
+    Calibrate,
     Channel,
     Device,
     Distances,
@@ -23,10 +24,13 @@ from focalsweep.cli.options import (
     FNumber,
     FocalLength,
     Json,
+    Known,
+    LensProfile,
     Memory,
     Method,
     Near,
     Objective,
+    Order,
     Output,
     PhotosArgument,
     PixelPitch,
@@ -36,11 +40,14 @@ from focalsweep.cli.options import (
     Reference,
     Refine,
     Relative,
+    SaveAlignment,
     Sheet,
     StageUp,
     Step,
     Strict,
+    Surface,
     Time,
+    UseAlignment,
     VideoFrames,
     check_output,
     read_job,
@@ -63,7 +70,10 @@ def depth(
     method: Method = "sweep",
     device: Device = "auto",
     align: Align = "auto",
+    use_alignment: UseAlignment = None,
+    save_alignment: SaveAlignment = None,
     relative: Relative = False,
+    order: Order = None,
     focal_length_mm: FocalLength = None,
     f_number: FNumber = None,
     pixel_pitch_um: PixelPitch = None,
@@ -80,9 +90,13 @@ def depth(
     near: Near = None,
     far: Far = None,
     refine: Refine = True,
+    calibrate: Calibrate = "auto",
+    known_distance: Known = None,
     strict: Strict = False,
+    lens: LensProfile = "auto",
     memory: Memory = None,
     export: Export = "",
+    surface: Surface = "closed",
     sheet: Sheet = True,
     frames: VideoFrames = 12,
     json: Json = False,
@@ -102,12 +116,14 @@ def depth(
         raise InputError(
             "{align} must be {rule}, but is {value!r}", field="align", rule="auto, shift, none or only", value=align
         )
-    job = read_job(method, device, near, far, refine, memory, export, sheet, strict=strict)
+    trust: dict[str, Any] = {"strict": strict, "calibrate": calibrate, "known_distance": known_distance, "lens": lens}
+    job = read_job(method, device, near, far, refine, memory, export, sheet, surface=surface, **trust)
     check_output(output)
-    given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
+    given = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference, order)
     given |= read_stage(
         step_um, pixel_size_um, numerical_aperture, objective, stage_up, rail, channel, time, pixel_pitch_um
     )
+    given |= {"alignment": use_alignment, "save_alignment": save_alignment}
     settings = {"align": "auto" if align == "only" else align, "relative": relative, "video_frames": frames, **given}
     written, summary = (
         _align_only(photos, output, settings, quiet)
@@ -179,6 +195,7 @@ def inspect(
     pixel_pitch_um: PixelPitch = None,
     focus_distances: Distances = None,
     focus_reference: Reference = None,
+    order: Order = None,
     json: Json = False,
 ) -> None:
     """What the photos' metadata says, where it comes from, how far to trust it, and what is missing.
@@ -189,7 +206,7 @@ def inspect(
     from focalsweep.photos.settings import ARGUMENTS, SETTING_NOUNS, write_stack_toml
     from focalsweep.results.writing import json_bytes
 
-    overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference)
+    overrides = read_overrides(focal_length_mm, f_number, pixel_pitch_um, focus_distances, focus_reference, order)
     settings, folder = find_settings(_source(photos), **overrides)
     path = folder / "stack.toml"
     if write:

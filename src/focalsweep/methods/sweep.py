@@ -26,7 +26,7 @@ from focalsweep.optics.psf import Disk, Sampled
 from focalsweep.progress import part_of, silent
 from focalsweep.sweep import graphs
 from focalsweep.sweep.colour import dominant_colour, grey_for_sweep, project, project_to_dominant_colour
-from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.costs import ReblurCost, seen_through
 from focalsweep.sweep.exposure import brighten_picture, light_gain
 from focalsweep.sweep.frames import pick_frames, sharpest_frames
 from focalsweep.sweep.tiles import Tile
@@ -162,7 +162,7 @@ def _read_at_once(
     def finished(images: Tensor, frames: Tensor, light: Tensor, answer: Tensor) -> Tensor:
         return smooth_uncertain(images, frames, answer, light) if smooth else answer
 
-    images, progress = stack.images, options.progress or silent
+    cost, images, progress = seen_through(cost, stack.camera), stack.images, options.progress or silent
     grey_like = stack.with_images(images[:, :, :1])
     plan = plan_sweep(grey_like, planes, cost, "mirror", options.workspace)
     if may_record(images, cost, plan, options.workspace):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalsweep.errors import InputError
-from focalsweep.photos.sources import Frame
+from focalsweep.photos.sources import Frame, read_frames
 
 SAMPLE_BYTES = 2**16  # of the middle of a file, which differs between photos of one size
 BLOCK_BYTES = 2**20
@@ -29,6 +29,8 @@ def refuse_copies(frames: Sequence[Frame]) -> None:
             for number, frame in enumerate(group):
                 for earlier in group[:number]:
                     if _same(earlier.path, frame.path):
+                        for _ in read_frames([earlier]):  # what is no photo at all is told first
+                            pass
                         raise InputError(
                             "{first} and {second} are the same photo, byte for byte",
                             field="images", rule="one photo for each focus distance", value=frame.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -14,6 +14,9 @@ from focalsweep.progress import Progress
 from focalsweep.types import FocalStack
 
 Array = NDArray[np.float32]
+
+Matters = Callable[[int], NDArray[np.bool_]]
+"""The number of a frame -> where in the picture it matters, h w."""
 
 
 class Small(NamedTuple):
@@ -34,8 +37,11 @@ class Frames(Protocol):
     def size(self) -> tuple[int, int]:
         """H, W."""
 
-    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
-        """H W C in linear light, one at a time; each call begins anew."""
+    def pictures(self, progress: Progress | None = None, matters: Matters | None = None) -> Iterator[Array]:
+        """H W C in linear light, one at a time; each call begins anew.
+
+        Where a frame does not matter, by its number, it may be interpolated more simply.
+        """
 
     def small(self, scale: float, chosen: Sequence[int], progress: Progress | None = None) -> Iterator[Small]:
         """The chosen frames, each made small, but not below `scale`; for what does not need them at full size."""
@@ -61,7 +67,7 @@ class FramesInMemory:
         height, width = self.stack.size
         return self.stack.principal_point or (width / 2, height / 2)
 
-    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
+    def pictures(self, progress: Progress | None = None, matters: Matters | None = None) -> Iterator[Array]:
         count = self.stack.frame_count
         for number, image in enumerate(self.stack.images.detach()):
             yield np.ascontiguousarray(image.movedim(0, -1).float().cpu().numpy())
@@ -108,6 +114,14 @@ def reduced(pixels: Array, scale: float) -> Array:
         return pixels
     small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.float32).reshape(*small.shape[:2], -1)
+
+
+def fitted(pixels: Array, size: tuple[int, ...]) -> Array:
+    """Averaged over areas to H W `size`, which is no larger."""
+    import cv2
+
+    small = cv2.resize(pixels, (size[1], size[0]), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32).reshape(*size, -1)
 
 
 def resized(pixels: Array, scale: float) -> Array:

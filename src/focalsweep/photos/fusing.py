@@ -33,10 +33,12 @@ SELECTIVITY = 8  # a power of two
 SHARP_PX = 0.15  # of blur that the finest band does not feel; twice as much in each coarser one
 FRAME_STEPS = 0.25  # of the blur from frame to frame, that depth may be off by
 SURROUNDINGS = 2  # pixels of the depth map around a pixel: its surfaces may lie there, too
+MATTERS = 3.7  # standard deviations of blur: beyond them a frame's prior is under a thousandth
 LEAST_PRIOR = 1e-8  # where depth is plainly wrong, sharpness still decides
 HIDDEN = 0.1  # how far a frame counts in which something nearer is blurred over the pixel
 HIDING_PX = 3.0  # of blur between two surfaces, before one is in front of the other
 REACHES = (2, 4, 8, 16, 32, 64)  # pixels of the depth map, how far away something nearer is looked for
+LARGEST_DISK = 8  # a wider reach goes in steps of as much: disks after disks make a disk, in a tenth of the time
 WINDOW_SIGMA_PX = 2.0  # of a band's pixels
 LEAST_ENERGY = 1e-6  # below the noise of 8-bit files
 ENERGY_UNIT = 1e4  # so that powers of it stay within single precision
@@ -49,6 +51,7 @@ def fuse_frames(
     depth: Tensor,  # h w, of any size
     std: Tensor | None = None,  # h w, metres
     slope_px: Tensor | None = None,  # F, pixels of blur for each dioptre
+    weights: FrameWeights | None = None,  # of these, where the caller has them already
 ) -> Tensor:  # H W C
     """The picture sharp all over.
 
@@ -60,20 +63,23 @@ def fuse_frames(
         slope_px: of the frames as they are here (`optics.thin_lens.blur_slope_px`); None: a stack whose blur grows
             by 4 px from frame to frame.
     """
-    inverse_focus = (1 / focus_distances.detach().double().cpu()).numpy()
-    places = None
     total: _Sum | None = None
+    roots: Array | None = None
     given = iter(frames)
-    for number in range(len(inverse_focus)):
+    for number in range(len(focus_distances)):
         frame = next(given, None)
         if frame is None:
-            raise ValueError(f"there are fewer frames than the {len(inverse_focus)} focus distances: give one for each")
-        roots = np.sqrt(np.maximum(frame.detach().float().cpu().numpy(), 0))
-        del frame  # before the next one is read
-        if places is None or total is None:
-            places = _Prior(inverse_focus, depth, std, slope_px, roots.shape[1])
-            total = _Sum(roots.shape, places.widest_px)
-        total.add(roots, places.of_frame(number))
+            count = len(focus_distances)
+            raise ValueError(f"there are fewer frames than the {count} focus distances: give one for each")
+        light = frame.detach().float().cpu().numpy()
+        roots = np.maximum(light, 0, out=roots)  # into the same memory again: new pages take as long as the root
+        np.sqrt(roots, out=roots)
+        del frame, light  # before the next one is read
+        if weights is None:
+            weights = FrameWeights(focus_distances, depth, std, slope_px, roots.shape[1])
+        if total is None:
+            total = _Sum(roots.shape, weights.widest_px)
+        total.add(roots, weights.of_frame(number))
     if total is None:
         raise ValueError("there are no frames: give one for each focus distance")
     return torch.from_numpy(total.picture())
@@ -83,53 +89,67 @@ def fuse_frames(
 class _Allowed:
     """What depth says of one frame, h w each."""
 
-    blur_px: Array  # of what is nearest to focus around each pixel
+    squared_blur: Array  # px^2, of what is nearest to focus around each pixel
     tolerance: Array  # px^2, how far that may be off
-    hidden: Array  # 0 to 1: something nearer is blurred over the pixel
+    share: Array  # by which the frame counts less where something nearer is blurred over the pixel
 
     def prior(self, level: int, size: tuple[int, int]) -> Array:
         """How far the frame counts at a level of the pyramid of H W pixels."""
         import cv2
 
-        tolerance = self.tolerance + (SHARP_PX * 2**level) ** 2
-        prior = np.exp(-0.5 * self.blur_px**2 / tolerance) + LEAST_PRIOR
-        prior *= HIDDEN**self.hidden
+        prior = self.tolerance + np.float32((SHARP_PX * 2**level) ** 2)
+        np.divide(self.squared_blur, prior, out=prior)
+        prior *= np.float32(-0.5)
+        np.exp(prior, out=prior)
+        prior += np.float32(LEAST_PRIOR)
+        prior *= self.share
         shrinks = size[0] < prior.shape[0]
         method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
         return np.asarray(cv2.resize(prior, size[::-1], interpolation=method), np.float32)
 
 
-class _Prior:
-    """What depth says of every frame."""
+class FrameWeights:
+    """What depth says of every frame; the arguments are those of `fuse_frames`, and how wide the frames are."""
 
     def __init__(
-        self, inverse_focus: NDArray[np.float64], depth: Tensor, std: Tensor | None, slope_px: Tensor | None, width: int
+        self, focus_distances: Tensor, depth: Tensor, std: Tensor | None, slope_px: Tensor | None, width: int
     ) -> None:
-        ordered = np.sort(inverse_focus)
-        self._focus = inverse_focus
-        self._inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
+        self._focus = (1 / focus_distances.detach().double().cpu()).numpy()
+        self._known: tuple[int, _Allowed] | None = None
+        ordered = np.sort(self._focus)
+        inverse = np.clip((1 / depth.detach().double().cpu()).numpy(), ordered[0], ordered[-1])
+        self._inverse = inverse.astype(np.float32)
         gaps = np.diff(ordered)
         typical = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
         slope = np.full(len(ordered), 4 / typical) if slope_px is None else slope_px.detach().double().cpu().numpy()
         self._slope = np.broadcast_to(slope, ordered.shape)
-        after = np.clip(np.searchsorted(ordered, self._inverse), 1, max(1, len(gaps)))
-        step = gaps[after - 1] if len(gaps) else np.full_like(self._inverse, typical)
-        spread = np.zeros_like(self._inverse)
+        after = np.clip(np.searchsorted(ordered, inverse), 1, max(1, len(gaps)))
+        step = gaps[after - 1] if len(gaps) else np.full_like(inverse, typical)
+        spread = np.zeros_like(inverse)
         if std is not None:
             error = std.detach().double().cpu().numpy()
-            spread = np.where(np.isfinite(error), error, 0) * self._inverse**2
-        self._tolerance = np.hypot(spread, FRAME_STEPS * step)
+            spread = np.where(np.isfinite(error), error, 0) * inverse**2
+        self._tolerance = np.hypot(spread, FRAME_STEPS * step).astype(np.float32)
         self._shrunk = depth.shape[1] / width  # a pixel of the frames, in pixels of the depth map
         self._least, self._most = (_extreme(self._inverse, SURROUNDINGS, way) for way in (-1, 1))
-        self._nearer = [_extreme(self._inverse, reach, 1) for reach in REACHES]
+        farthest = max(self._radius(float(inverse.max()), end) for end in (inverse.min(), ordered[0], ordered[-1]))
+        self._nearer: list[Array] = []
+        for reach, before in zip(REACHES, (0, *REACHES), strict=False):
+            if before < farthest:
+                last = self._nearer[-1] if self._nearer else self._inverse
+                self._nearer.append(_extreme(last, reach - before, 1))
         for covers, nearer in self._covers(self._inverse, float(self._slope.mean())):
             self._most = np.where(covers > 0, np.maximum(self._most, nearer), self._most)
 
-    def _covers(self, at: Any, slope: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _radius(self, nearer: Any, at: Any, slope: float | None = None) -> Any:
+        """Of the blur of something nearer with focus at an inverse distance, in pixels of the depth map."""
+        return 0.5 * (float(self._slope.max()) if slope is None else slope) * self._shrunk * np.abs(nearer - at)
+
+    def _covers(self, at: Any, slope: float) -> Iterator[tuple[Array, Array]]:
         """How far what is nearer is blurred over each pixel with focus at an inverse distance, and where that lies."""
         before = 0
-        for reach, nearer in zip(REACHES, self._nearer, strict=True):
-            radius = 0.5 * slope * self._shrunk * np.abs(nearer - at)
+        for reach, nearer in zip(REACHES, self._nearer, strict=False):  # no blur reaches farther
+            radius = self._radius(nearer, at, slope)
             in_front = np.clip(slope * (nearer - self._inverse) / HIDING_PX - 1, 0, 1)
             yield np.clip((radius - before) / (reach - before), 0, 1) * in_front, nearer
             before = reach
@@ -140,23 +160,36 @@ class _Prior:
         ends = (self._inverse.min(), self._inverse.max())
         return float(max(np.abs(self._slope * (self._focus - end)).max() for end in ends))
 
+    def matters(self, number: int) -> NDArray[np.bool_]:  # h w
+        """Where details of this frame may come into the picture, unless depth is plainly wrong."""
+        allowed = self.of_frame(number)
+        return np.asarray(allowed.squared_blur < MATTERS**2 * (allowed.tolerance + SHARP_PX**2))
+
     def of_frame(self, number: int) -> _Allowed:
-        at, slope = self._focus[number], self._slope[number]
+        if self._known is None or self._known[0] != number:
+            self._known = (number, self._of_frame(number))
+        return self._known[1]
+
+    def _of_frame(self, number: int) -> _Allowed:
+        at, slope = float(self._focus[number]), float(self._slope[number])
         away = np.maximum(np.maximum(self._least - at, at - self._most), 0)
         hidden = np.zeros_like(away)
         for covers, _ in self._covers(at, slope):
             np.maximum(hidden, covers, out=hidden)
-        maps = (slope * away, (slope * self._tolerance) ** 2, hidden)
-        return _Allowed(*(values.astype(np.float32) for values in maps))
+        return _Allowed((slope * away) ** 2, (slope * self._tolerance) ** 2, np.float32(HIDDEN) ** hidden)
 
 
-def _extreme(values: NDArray[np.float64], reach: int, way: int) -> NDArray[np.float64]:
+def _extreme(values: Array, reach: int, way: int) -> Array:
     """The largest (way 1) or least (-1) value within a disk."""
     import cv2
 
-    disk = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
-    single = values.astype(np.float32)
-    return np.asarray((cv2.dilate if way > 0 else cv2.erode)(single, disk), np.float64)
+    found = values
+    while reach > 0:
+        step = min(reach, LARGEST_DISK)
+        disk = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * step + 1, 2 * step + 1))
+        found = np.asarray((cv2.dilate if way > 0 else cv2.erode)(found, disk), np.float32)
+        reach -= step
+    return found
 
 
 class _Sum:
@@ -178,7 +211,7 @@ class _Sum:
         import cv2
 
         self._brightest = max(self._brightest, float(roots.max()))
-        planes = [np.ascontiguousarray(roots[..., channel]) for channel in range(self._channels)]
+        planes: list[Array] = [np.asarray(plane, np.float32) for plane in cv2.split(roots)]
         for level, (band, weights) in enumerate(zip(self._bands, self._weights, strict=True)):
             prior = allowed.prior(level, weights.shape)
             if level + 1 == len(self._bands):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalsweep.errors import InputError
-from focalsweep.photos.registration import Array, Transform, normal_coordinates
+from focalsweep.photos.registration import Array, Transform, gray_of, normal_coordinates
 
 LEAST_AREA_PX = 16
 OTHERWISE = 'use a tripod, or {align="none"}'
@@ -78,12 +78,12 @@ def exposure(frame: Array) -> Array:
     """A small gray picture in linear light; blown-out pixels are NaN, and so is every pixel they were averaged into."""
     import cv2
 
-    gray = frame.mean(-1)
-    gray[frame.max(-1) > 0.98] = np.nan
+    gray = np.array(gray_of(frame))  # a copy: that of a gray picture is the picture
+    for channel in range(frame.shape[-1]):
+        gray[frame[..., channel] > 0.98] = np.nan
     scale = min(1.0, EXPOSURE_PX / max(gray.shape))
     size = (max(1, round(gray.shape[1] * scale)), max(1, round(gray.shape[0] * scale)))
-    small: Array = cv2.resize(gray, size, interpolation=cv2.INTER_AREA)
-    return small
+    return np.asarray(cv2.resize(gray, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
 def gain(reference: Array, frame: Array, transform: Transform, size: tuple[int, int]) -> float:

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from focalsweep.errors import SettingError, located
 from focalsweep.photos.alignment import Alignment, measure_alignment
-from focalsweep.photos.frames import Small, reduced
+from focalsweep.photos.alignment_file import SavedAlignment, save_alignment
+from focalsweep.photos.frames import Matters, Small, reduced
 from focalsweep.photos.lazy import Copies, LazyPictures
+from focalsweep.photos.overlap import exposure
 from focalsweep.photos.photo_tags import read_photo_tags
 from focalsweep.photos.pictures import Picture
 from focalsweep.photos.settings import CAMERA_FIELDS, StackSettings
@@ -33,6 +35,7 @@ Array = NDArray[np.float32]
 BEYOND_LENS = 1.02  # focal lengths: no lens is focused nearer, whatever a range says
 REDUCED_BYTES, WHOLE_BYTES = 6, 12  # of a pixel of a small copy, and of one at full size
 COPY_SCALE = 1.15  # of the working size that is expected before the range of depths is known
+ALMOST = 0.7  # of a copy's size: a smaller picture of it is made smaller first, then registered
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class Photos:
         align: one of alignment.MODES.
         notes: what the user should know, a sentence each.
         stage: where the lens stayed and the stage moved.
+        alignment: measured on other photos of the same sweep; `align` is not asked then.
+        save_alignment: the file that the alignment is written to.
     """
 
     frames: list[Frame]
@@ -58,6 +63,8 @@ class Photos:
     align: str = "auto"
     notes: list[str] = field(default_factory=list)
     stage: StageSettings | None = None
+    alignment: SavedAlignment | None = None
+    save_alignment: Path | None = None
 
     @property
     def names(self) -> list[str]:
@@ -87,10 +94,13 @@ class Photos:
         Every photo is decoded once for it. Up to `copy_bytes` of small copies of the frames that depth is found with
         are kept on the way, so that they are not decoded again (`RegisteredPhotos.small`).
         """
-        chosen = frames_for_depth(self.without_pixels()) if copy_bytes else []
+        known = self.without_pixels(record=StackRecord(focus_ranges=_focus_ranges(self)))
+        chosen = frames_for_depth(known) if copy_bytes else []
         copies = Copies(chosen, lambda size: self._copy_scale(size, len(chosen), copy_bytes))
         pictures = LazyPictures(self.frames, progress, copies)
-        alignment = measure_alignment(pictures, mode=self.align, names=self.names, size=pictures.size)
+        alignment = self._align(pictures)
+        if self.save_alignment:
+            save_alignment(self.save_alignment, self.names, alignment, pictures.size)
         white = pictures.white()
         if copy_bytes:
             pictures.read_all()
@@ -110,6 +120,12 @@ class Photos:
             notes=[*self.notes, *alignment.notes],
         )
         return RegisteredPhotos(photos, _renumbered(alignment), pictures.size, white, copies.renumbered(kept))
+
+    def _align(self, pictures: LazyPictures) -> Alignment:
+        if self.alignment is None:
+            return measure_alignment(pictures, mode=self.align, names=self.names, size=pictures.size)
+        self.alignment.check_size(pictures.size)
+        return self.alignment.of(self.names, [exposure(pictures[i]) for i in range(len(pictures))])
 
     def _copy_scale(self, size: tuple[int, int], count: int, most_bytes: int) -> float:
         """Of the small copies: enough for the working size, as far as it can be told before the range is known."""
@@ -150,15 +166,16 @@ class RegisteredPhotos:
         height, width = self.photo_size
         return self.photos.without_pixels((width / 2 - columns.start, height / 2 - rows.start), self._record())
 
-    def pictures(self, progress: Progress | None = None) -> Iterator[Array]:
-        """The registered frames, H W C in linear light, one at a time.
+    def pictures(self, progress: Progress | None = None, matters: Matters | None = None) -> Iterator[Array]:
+        """The registered frames, H W C in linear light, one at a time; as they are only where they matter.
 
         What resampling or matching the exposure lifts above white is white, as it is in the reference frame.
         """
         count = len(self.photos.frames)
 
         def registered(index: int, picture: Picture) -> Array:
-            pixels = self._limited(self.alignment.apply(index, picture.pixels))
+            part = None if matters is None else matters(index)
+            pixels = self._limited(self.alignment.apply(index, picture.pixels, part))
             if progress:
                 progress("reading", (index + 1) / count)
             return pixels
@@ -168,13 +185,18 @@ class RegisteredPhotos:
     def small(self, scale: float, chosen: Sequence[int], progress: Progress | None = None) -> Iterator[Small]:
         """The chosen frames, the first among them, registered: from the copies where they are large enough."""
         copied = self.copies.scale >= scale and all(index in self.copies.pixels for index in chosen)
-        at = self.copies.scale if copied else min(1.0, COPY_SCALE * scale)
+        at = min(1.0, COPY_SCALE * scale)
+        if copied and at > ALMOST * self.copies.scale:
+            at = self.copies.scale
         for index in chosen if copied else []:  # other reads look for themselves
             self.photos.frames[index].check_unchanged()
         read = iter(()) if copied else read_frames([self.photos.frames[index] for index in chosen])
 
         def registered(number: int, index: int) -> Small:
-            pixels = self.copies.pixels[index].astype(np.float32) if copied else reduced(next(read).pixels, at)
+            if copied:
+                pixels = reduced(self.copies.pixels[index].astype(np.float32), at / self.copies.scale)
+            else:
+                pixels = reduced(next(read).pixels, at)
             aligned = self.alignment
             pixels = aligned.apply_small(index, pixels, at) if at < 1 else aligned.apply(index, pixels)
             if progress:
@@ -195,6 +217,8 @@ class RegisteredPhotos:
         reference: dict[str, Any] = {
             "focus_reference": {"value": known.focus_reference, "source": known.reference_source}
         }
+        if known.order is not None:
+            reference["order"] = {"value": known.order}
         if photos.stage is not None:
             reference, settings = {"stage": photos.stage.to_json()}, {}
         frames = tuple(
@@ -216,6 +240,7 @@ class RegisteredPhotos:
             warnings=tuple(photos.notes),
             made_of=str(photos.folder),
             photo=read_photo_tags(photos.frames[alignment.reference].path),
+            made_with=known.made_with,
         )
 
 

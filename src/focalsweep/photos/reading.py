@@ -13,6 +13,7 @@ import torch
 from focalsweep.errors import InputError, InputTypeError, Sentence, SettingName, joined
 from focalsweep.optics.thin_lens import lens_distance
 from focalsweep.photos.alignment import MODES
+from focalsweep.photos.alignment_file import check_place, read_alignment
 from focalsweep.photos.copies import refuse_copies
 from focalsweep.photos.frames import read_stack
 from focalsweep.photos.metadata import FrameSettings, read_settings
@@ -40,7 +41,15 @@ LEAST_F_NUMBER, LEAST_PIXEL_PITCH = 0.3, 1e-7
 RELATIVE_BLUR_PX = 12.0  # between these two, where nothing is known of the lens
 
 
-def load_stack(photos: PhotoFiles, *, align: str = "auto", relative: bool = False, **overrides: Any) -> FocalStack:
+def load_stack(
+    photos: PhotoFiles,
+    *,
+    align: str = "auto",
+    relative: bool = False,
+    alignment: str | Path | None = None,
+    save_alignment: str | Path | None = None,
+    **overrides: Any,
+) -> FocalStack:
     """A focal stack from a folder of photos, a list of files, a TIFF of many pages, or a video.
 
     Settings come from a stack.toml beside the photos where there is one, from their metadata otherwise; keywords
@@ -50,17 +59,29 @@ def load_stack(photos: PhotoFiles, *, align: str = "auto", relative: bool = Fals
         photos: a folder, or files.
         align: "auto" registers the frames unless stack.toml says `aligned = true`; "none" takes them as they are.
         relative: depth without a unit where the focus distances are unknown; files in order, near to far.
+        alignment: a file that another call has saved, of photos of the same sweep (another channel, another light):
+            nothing is registered, and results lie on each other pixel by pixel.
+        save_alignment: the file to save this alignment to.
         **overrides: `focal_length`, `f_number`, `pixel_pitch` (metres), `focus_reference` ("lens" or "sensor"),
             `focus_distances` (metres; one for each photo in order, or {file name: metres}), `order`, `aligned`.
     """
-    frames = open_photos(photos, align=align, relative=relative, **overrides).register()
+    settings: dict[str, Any] = {"align": align, "relative": relative}
+    settings |= {"alignment": alignment, "save_alignment": save_alignment, **overrides}
+    frames = open_photos(photos, **settings).register()
     for note in frames.photos.notes:
         warnings.warn(note, stacklevel=2)
     return read_stack(frames)
 
 
 def open_photos(
-    photos: PhotoFiles, *, align: str = "auto", relative: bool = False, video_frames: int = 12, **overrides: Any
+    photos: PhotoFiles,
+    *,
+    align: str = "auto",
+    relative: bool = False,
+    video_frames: int = 12,
+    alignment: str | Path | None = None,
+    save_alignment: str | Path | None = None,
+    **overrides: Any,
 ) -> Photos:
     """The photos with their settings, in order of focus; no pixel is read yet."""
     if align not in MODES:
@@ -91,7 +112,25 @@ def open_photos(
     if stage is not None and align == "auto" and not stage.stage.rail:
         align = "shift"
     odd = odd_files(Path(photos)) if isinstance(photos, str | Path) and Path(photos).is_dir() else []
-    return replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes, *odd])
+    opened = replace(opened, align="none" if settings.aligned else align, notes=[*settings.notes, *opened.notes, *odd])
+    return _with_alignment_files(opened, alignment, save_alignment)
+
+
+def _with_alignment_files(photos: Photos, alignment: str | Path | None, save: str | Path | None) -> Photos:
+    """What is given and wanted of the alignment, checked before any photo is read."""
+    if save is not None:
+        check_place(Path(save))
+        photos = replace(photos, save_alignment=Path(save))
+    if alignment is None:
+        return photos
+    if photos.align == "none":
+        raise InputError(
+            "{alignment} says how the photos lie, but they are said to be registered already",
+            field="alignment", value=alignment, remedy="leave out {alignment}, or {align} and {aligned}",
+        )  # fmt: skip
+    saved = read_alignment(Path(alignment))
+    saved.places(photos.names)
+    return replace(photos, alignment=saved)
 
 
 def find_settings(photos: PhotoFiles, **overrides: Any) -> tuple[StackSettings, Path]:
@@ -252,9 +291,11 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         words = "their focus distances"
     elif settings.order == "far-to-near":
         order.reverse()
-        words = f"{NAME}, far to near"
+        words = "the files, far to near"
+    elif settings.order == "auto":
+        words = "the files"
     else:
-        words = f"{NAME}, near to far" if settings.order else "the files, near to far (set order in stack.toml)"
+        words = "the files, near to far" if settings.order else Sentence("the files, near to far (else give {order})")
     count = len(frames)
     near, far = 1 / RELATIVE_FOCUS[0], 1 / RELATIVE_FOCUS[1]
     focus = [1 / (near + (far - near) * i / (count - 1)) for i in range(count)]
@@ -263,7 +304,7 @@ def _relative(frames: list[Frame], settings: StackSettings, magnification: list[
         files=tuple(settings.files[i] for i in order),
         focus_distances=tuple(settings.focus_distances[i] for i in order),
     )
-    note = f"depth is relative, without a unit: the order of the frames is that of {words}"
+    note = Sentence("depth is relative, without a unit: the order of the frames is that of {words}", words=words)
     return Photos(
         frames=[frames[i] for i in order],
         settings=settings,

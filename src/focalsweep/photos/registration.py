@@ -27,11 +27,12 @@ Transform = NDArray[np.float64]
 FINEST_PX = 1600  # the longer side of the finest level; the signal has no finer detail than that anyway
 COARSEST_PX = 64
 FINE_BLUR_PX, COARSE_BLUR_PX = 1.5, 8.0  # the band of every level, as standard deviations
-THINNED_PX = 1000  # the signal of a level larger than this is kept on every second pixel: its band needs no more
+THINNED_PX = 500  # the signal of a level larger than this is kept on every second pixel: its band needs no more
 SHRUNK_FROM_PX, SHRUNK = 500, 4  # surroundings of larger levels than this are blurred on a picture as much smaller
 EVENNESS = 0.5  # contrast under this share of the picture's own counts less: it may be noise
 JUDGED_PX = 640  # the largest level at which models and failures are judged: finer ones hold noise and defocus
 LEAST_CORRELATION = 0.5  # there; unrelated pictures reach 0.15, neighbours of a stack 0.9
+SETTLED = 0.02  # of a pixel of the level: a step shorter than this is the last one
 WORTHWHILE = 0.9  # a richer model must bring the misfit, 1 - correlation, under this share
 FEATURE_PX = 1024
 MODELS = {"shift": 2, "similarity": 4, "affine": 6, "homography": 8}  # parameters
@@ -243,7 +244,7 @@ def _refine(
         if not abs(transform[2, 2]) > 1e-3:  # ran away
             return np.eye(3), 0.0
         transform = transform / transform[2, 2]
-        settled = bool(np.abs(change).max() < 0.005 * unit_x)  # of a pixel of this level, at the corners
+        settled = bool(np.abs(change).max() < SETTLED * unit_x)  # at the corners
     return transform, correlation
 
 

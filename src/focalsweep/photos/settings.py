@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class StackSettings:
         focus_distances: one for each file, counted from `focus_reference`.
         notes: what the user should know of, each in one sentence.
         aligned, order: as the user gave them; metadata does not say.
+        made_with: "make", "model" and "lens" of the photos, where all that say one agree.
     """
 
     files: tuple[str, ...]
@@ -52,6 +53,7 @@ class StackSettings:
     notes: tuple[str, ...] = ()
     aligned: bool | None = None
     order: str | None = None
+    made_with: dict[str, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -119,7 +121,14 @@ def stack_settings(frames: Sequence[FrameSettings], overrides: Mapping[str, Any]
         notes=tuple(notes),
         aligned=given.get("aligned"),
         order=given.get("order"),
+        made_with=_made_with(frames),
     )
+
+
+def _made_with(frames: Sequence[FrameSettings]) -> dict[str, str]:
+    """Maker, model and lens, each where the photos that name one name the same."""
+    named = {name: {getattr(f, name) for f in frames} - {None, ""} for name in ("make", "model", "lens")}
+    return {name: values.pop() for name, values in named.items() if len(values) == 1}
 
 
 def _shared(frames: Sequence[FrameSettings]) -> list[str]:

@@ -15,14 +15,14 @@ from focalsweep.photos.odd_files import odd_kind
 NAME = "stack.toml"
 LARGEST, LONGEST_LINE = 2**20, 4096  # bytes of the file, characters of a line: a thousand frames have 100 kB
 MOST_DOTS = 32  # in a key; the keys that we know have none, and tomllib takes quadratic time and memory for them
-ORDERS = ("near-to-far", "far-to-near")
+ORDERS = ("near-to-far", "far-to-near", "auto")
 CAMERA_KEYS = {
     "focal_length": "a number above 0",
     "f_number": "a number above 0",
     "pixel_pitch": "a number above 0",
     "focus_reference": '"lens" or "sensor"',
     "aligned": "yes or no",
-    "order": '"near-to-far" or "far-to-near"',
+    "order": '"near-to-far", "far-to-near" or "auto"',
 }
 STAGE_KEYS = {
     "step": "a number above 0",
@@ -30,6 +30,7 @@ STAGE_KEYS = {
     "pixel_size": "a number above 0",
     "numerical_aperture": "a number above 0",
     "magnification": "a number above 0",
+    "wavelength": "a number above 0",
     "direction": '"up" or "down"',
     "rail": "yes or no",
 }
@@ -64,7 +65,7 @@ def read_stack_file(folder: Path) -> StackFile:
         raise ValueError(f"{path} is {kind}: give a text file, or remove it")
     if not path.exists():
         return StackFile()
-    settings = _parse(path)
+    settings = read_toml(path, "a stack.toml has a few lines for each photo")
     camera, stage, frames = settings.pop("camera", {}), settings.pop("stage", {}), settings.pop("frame", [])
     if settings:
         raise ValueError(f"{path}: unknown table {shortened(min(settings))}: it has [camera] or [stage], and [[frame]]")
@@ -94,14 +95,12 @@ def read_stack_file(folder: Path) -> StackFile:
     return StackFile(camera, stage, frames)
 
 
-def _parse(path: Path) -> dict[str, Any]:
-    """The file as TOML, with bounds on what parsing it may take."""
+def read_toml(path: Path, usual: str) -> dict[str, Any]:
+    """The file as TOML, with bounds on what parsing it may take; `usual` says how long such a file is."""
     with path.open("rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise ValueError(
-            f"{path} has over {LARGEST // 2**20} MB: a stack.toml has a few lines for each photo, correct it"
-        )
+        raise ValueError(f"{path} has over {LARGEST // 2**20} MB: {usual}, correct it")
     try:
         text = content.decode("utf-8-sig")  # editors of Windows begin with a byte-order mark
         for number, line in enumerate(text.split("\n"), 1):

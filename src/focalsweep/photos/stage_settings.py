@@ -11,7 +11,9 @@ from focalsweep.photos.microscopy import Hyperstack
 from focalsweep.photos.stack_file import StackFile
 from focalsweep.types import Stage
 
-STAGE_SETTINGS = ("step", "positions", "pixel_size", "numerical_aperture", "magnification", "direction", "rail")
+STAGE_SETTINGS = (
+    "step", "positions", "pixel_size", "numerical_aperture", "magnification", "wavelength", "direction", "rail",
+)  # fmt: skip
 """Keywords of `load_stack`, keys of [stage]; lengths in metres."""
 
 

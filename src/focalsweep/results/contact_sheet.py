@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalsweep.results.figures import INK as INK
 from focalsweep.results.figures import (
+    PNG_LEVEL,
     Pixels,
     coloured,
+    font_of,
     hatched,
     in_colours,
     is_unsure,
@@ -24,7 +25,7 @@ from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera, FocalStack, StageLens
 
 if TYPE_CHECKING:
-    from PIL import ImageDraw, ImageFont
+    from PIL import ImageDraw
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -37,7 +38,7 @@ LEAST_SLOT = 84
 TALLEST_PANEL, TALLEST_FRAME = 900, 360
 MOST_PANEL_PX = 2000
 BAR_HEIGHT, TICK = 16, 6
-PAPER, INK, FAINT_INK = (255, 255, 255), (28, 30, 34), (110, 114, 122)
+PAPER, FAINT_INK = (255, 255, 255), (110, 114, 122)
 CONFIDENCE_TICKS = [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.25, "0.25"), (0.75, "0.75")]
 
 
@@ -93,7 +94,7 @@ class Sheet:
         self, at: tuple[float, float], words: str, size: int, colour: tuple[int, ...], anchor: str = "la"
     ) -> float:
         """Write a line at a point (Pillow's anchors); returns the y below it."""
-        font = _font(max(1, round(size * self.scale)))
+        font = font_of(max(1, round(size * self.scale)))
         x, y = at
         length = font.getlength(words) / self.scale
         left = x - length * {"l": 0, "m": 0.5, "r": 1}[anchor[0]]
@@ -104,7 +105,7 @@ class Sheet:
         return below
 
     def text_width(self, words: str, size: int) -> float:
-        return _font(max(1, round(size * self.scale))).getlength(words) / self.scale
+        return font_of(max(1, round(size * self.scale))).getlength(words) / self.scale
 
     def picture(self, pixels: Pixels, box: Box, smooth: bool = True) -> None:
         """Pixels H W 3 stretched over a box."""
@@ -131,7 +132,7 @@ class Sheet:
         for job in self._jobs:
             job(image, draw)
         buffer = io.BytesIO()
-        image.save(buffer, "png", optimize=True)
+        image.save(buffer, "png", compress_level=PNG_LEVEL)
         return buffer.getvalue()
 
 
@@ -200,7 +201,7 @@ def fit_within(size: tuple[int, ...], widest: float, tallest: float) -> tuple[fl
 def lay_scale(sheet: Sheet, colours: Any, ticks: list[tuple[float, str]], box: Box) -> None:
     """A bar of colours with a label below each tick that finds room, the first of them first."""
     left, _, right, bottom = box
-    sheet.picture((colours(np.linspace(0, 1, 512))[None, :, :3] * 255).round().astype(np.uint8), box)
+    sheet.picture(coloured(np.linspace(0, 1, 512)[None], colours), box)
     taken: list[tuple[float, float]] = []
     for share, label in ticks:
         x = left + share * (right - left)
@@ -232,12 +233,3 @@ def display_pixels(linear: Array) -> Pixels:
     if linear.shape[-1] not in (1, 3):
         linear = linear.mean(-1, keepdims=True)
     return np.ascontiguousarray(np.broadcast_to(srgb_8_bit(linear), (*linear.shape[:2], 3)))
-
-
-@lru_cache(maxsize=16)
-def _font(size_px: int) -> ImageFont.FreeTypeFont:
-    """The font that matplotlib brings along: the same on every machine."""
-    import matplotlib
-    from PIL import ImageFont
-
-    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size_px)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,16 @@ import torch
 from focalsweep.optics.light import linear_to_srgb
 from focalsweep.results.result import Array
 
+if TYPE_CHECKING:
+    from PIL import ImageFont
+
 Pixels = npt.NDArray[np.uint8]
 
 ROWS_AT_ONCE = 512
-WIDEST_PX = 2000
+NARROWEST_PX, WIDEST_PX = 580, 2000
+LINE_EMS, LEAST_BAR_EMS = 45, 6  # sizes of type across the picture; along its scale, at least
+INK = (28, 30, 34)
+PNG_LEVEL = 3  # of 9: half as fast again as zlib's own choice, for a file little larger
 LEAST_CONFIDENCE = 0.5  # the chosen plane or a direct neighbour is more likely right than not
 UNSURE_WORDS = f"confidence below {LEAST_CONFIDENCE}"
 HATCH_LINES, HATCH_DARK, FAINT = 90, 0.55, 0.35
@@ -50,39 +58,49 @@ def depth_picture(
     one half, colours are faint and hatched, and a line below says what that means. Heights run from high, warm, to
     low, cold, in equal steps.
     """
-    from matplotlib import colormaps
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
+    import matplotlib
+    from PIL import Image, ImageDraw
 
-    stride = math.ceil(depth.shape[1] / WIDEST_PX)  # more pixels than the figure has only take memory
+    stride = math.ceil(depth.shape[1] / WIDEST_PX)  # more pixels than the picture has only take memory
     part = (slice(None, None, stride), slice(None, None, stride))
-    colours = colormaps["turbo_r"]
+    colours = matplotlib.colormaps["turbo_r"]
     pixels, ticks = in_colours(depth, part, colours, unit, quantity)
     unsure = np.zeros(depth.shape, bool) if confidence is None else is_unsure(depth, confidence)
-    pixels = hatched(pixels, unsure[part])
-    height, width = depth.shape
-    inches, footer = 6.0, 0.3 if unsure.any() else 0.0
-    tall = inches * height / width + 0.1 + footer
-    figure = Figure(figsize=(inches * 1.18, tall), dpi=max(100.0, min(300.0, width / inches)))
-    FigureCanvasAgg(figure)
-    below = footer / tall
-    axes = figure.add_axes((0.01, 0.02 + below, 0.82, (0.96 if title is None else 0.9) - below))
-    axes.imshow(pixels, interpolation="nearest")
-    axes.set_axis_off()
+    shown = Image.fromarray(hatched(pixels, unsure[part]))
+    wide = max(pixels.shape[1], NARROWEST_PX)
+    em = wide / LINE_EMS
+    tall = max(1, round((wide - em) * depth.shape[0] / depth.shape[1]))
+    bar = max(tall, round(LEAST_BAR_EMS * em))
+    font, above = font_of(round(em)), round(em if title is None else 2.5 * em)
+    below = round(em if not unsure.any() else 2.5 * em)
+    left, right = round(em), round(1.18 * wide)
+    picture = Image.new("RGB", (right, above + bar + below), (255, 255, 255))
+    draw = ImageDraw.Draw(picture)
+    picture.paste(shown.resize((wide - left, tall), Image.Resampling.NEAREST), (left, above))
     if title:
-        axes.set_title(title)
-    if footer:
-        figure.text(0.01, 0.25 * below, f"hatched: unsure ({UNSURE_WORDS}), {unsure.mean():.0%}", va="bottom", size=8)
-    place = figure.add_axes((0.85, 0.04 + below, 0.03, 0.9 - below))
-    bar = figure.colorbar(ScalarMappable(Normalize(0, 1), colours), cax=place)
-    ticks = spaced(ticks, least=0.06)
-    bar.set_ticks([share for share, _ in ticks], labels=[label for _, label in ticks])
-    bar.ax.invert_yaxis()  # near at the top
+        draw.text(((left + wide) / 2, above / 2), title, fill=INK, font=font, anchor="mm")
+    if unsure.any():
+        words = f"hatched: unsure ({UNSURE_WORDS}), {unsure.mean():.0%}"
+        draw.text((left, picture.height - em), words, fill=INK, font=font, anchor="lm")
+    first = wide + round(em)
+    scale = Image.fromarray(coloured(np.linspace(0, 1, 256)[:, None], colours))  # near at the top
+    picture.paste(scale.resize((round(2 * em), bar), Image.Resampling.BILINEAR), (first, above))
+    for share, label in spaced(ticks, least=2 * em / bar):
+        y, x = above + share * (bar - 1), first + 2 * em
+        draw.line((x, y, x + em / 3, y), fill=INK, width=max(1, round(em / 10)))
+        draw.text((x + 0.6 * em, y), label, fill=INK, font=font, anchor="lm")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    picture.save(buffer, "png", compress_level=PNG_LEVEL)
     return buffer.getvalue()
+
+
+@lru_cache(maxsize=16)
+def font_of(size_px: int) -> ImageFont.FreeTypeFont:
+    """The font that matplotlib brings along: the same on every machine."""
+    import matplotlib
+    from PIL import ImageFont
+
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size_px)
 
 
 def in_colours(
@@ -132,8 +150,13 @@ def hatched(pixels: Pixels, unsure: npt.NDArray[np.bool_]) -> Pixels:
     period = max(6, pixels.shape[1] // HATCH_LINES)
     row, column = np.ogrid[: pixels.shape[0], : pixels.shape[1]]
     line = (row + column) % period < max(1, period // 6)
-    faint = np.where(line[..., None], pixels * HATCH_DARK, FAINT * pixels + (1 - FAINT) * 255)
-    return np.where(unsure[..., None], faint, pixels).round().astype(np.uint8)
+    codes = np.arange(256)
+    dark = (codes * HATCH_DARK).round().astype(np.uint8)
+    faint = (FAINT * codes + (1 - FAINT) * 255).round().astype(np.uint8)
+    shown = pixels.copy()
+    for where, table in ((unsure & line, dark), (unsure & ~line, faint)):
+        shown[where] = table[pixels[where]]
+    return shown
 
 
 def depth_pixels(depth: Array, near: float, far: float, colours: Any) -> Pixels:
@@ -144,9 +167,13 @@ def depth_pixels(depth: Array, near: float, far: float, colours: Any) -> Pixels:
 
 def coloured(shares: npt.NDArray[Any], colours: Any) -> Pixels:
     """0..1 as colours; gray where there is no number."""
-    pixels = (colours(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1))[..., :3] * 255).round().astype(np.uint8)
-    pixels[np.isnan(shares)] = NOTHING
-    return np.asarray(pixels)
+    count = colours.N
+    table = (colours(np.arange(count))[:, :3] * 255).round().astype(np.uint8)
+    nowhere = np.isnan(shares)
+    steps = np.clip(np.where(nowhere, 0, shares) * count, 0, count - 1).astype(np.intp)
+    pixels: Pixels = table[steps]
+    pixels[nowhere] = NOTHING
+    return pixels
 
 
 def inverse_depth_range(depth: Array) -> tuple[float, float]:

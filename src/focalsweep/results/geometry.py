@@ -1,4 +1,4 @@
-"""Depth as geometry: points and triangles in metres, in camera coordinates (x right, y down, z forward).
+"""Depth as geometry: points in metres, in camera coordinates (x right, y down, z forward).
 
 The thin lens's centre is the origin and the pinhole of the picture. The picture plane lies V behind it
 (`projection_distance`), so with p the pixel pitch and (c, r) the principal point, where the axis meets the picture:
@@ -8,31 +8,111 @@ The thin lens's centre is the origin and the pinhole of the picture. The picture
 V is the image distance s f d_f / (d_f - f) of a frame that was magnified by s: that of the reference frame (s = 1), and
 of every frame that registers to it. A lens focused far has V = f: the field of view that a data sheet gives.
 
-A plane's inverse depth is affine in row and column, whatever its tilt: that is why edges are judged in inverse depth.
+A plane's inverse depth is affine in row and column, whatever its tilt: that is why surfaces are made of it.
+
+Without a unit, and of a stage, there is no perspective: points are a relief, rows and columns across, heights up.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from focalsweep.errors import InputError
 from focalsweep.results.figures import LEAST_CONFIDENCE, srgb_8_bit
+from focalsweep.results.heights import MICROMETRES, specimen_pixel
 from focalsweep.results.result import Array, DepthResult
 from focalsweep.types import Camera
 from focalsweep.validation import as_setting
 
 LARGEST_RELATIVE_STD = 0.5  # beyond it a point has a direction, but no place
 FARTHEST_OVER_NEAREST = 100.0  # beyond it a viewer shows a speck at the end of long rays
-STEP_STDS = 3.0  # a step between neighbours is more than noise
-LEAST_STEP = 0.01  # of the depth: a smaller one is always a surface, and neighbours share most of their noise
-STEEPEST_DEGREES = 83.0  # between a surface and the picture plane: a blurred depth edge looks like a steeper one
+RELIEF = 0.2  # of the picture's width: the height of a relief whose scale is free
+RANGE = (0.005, 0.995)  # of all pixels, which that height is for
 
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Space:
+    """How the pixels of a result lie in space.
+
+    `relief` is the coordinate in which a plane is affine in column and row: inverse depth of a lens; of a stage, and
+    where depth has no unit, height towards the viewer, seen without perspective.
+
+    Args:
+        unit: of the points.
+        perspective: whether relief is inverse depth.
+        middle: column and row of the axis.
+        pixel: width of a pixel: at depth 1 with perspective, everywhere without.
+        offset, gain: relief = gain * (quantity - offset) without perspective, of inverse depth or of metres of height.
+        scale: "true", or what of it is free.
+    """
+
+    unit: Literal["metre", "micrometre", "relative"]
+    perspective: bool
+    middle: tuple[float, float]
+    pixel: float
+    offset: float = 0.0
+    gain: float = 1.0
+    scale: str = "true"
+
+    def relief(self, depth: Array) -> Array:
+        """Of depths (heights of a stage); 0 for infinity with perspective, NaN where there is none."""
+        if self.unit == "micrometre":
+            return np.asarray((depth - self.offset) * self.gain, np.float32)
+        with np.errstate(divide="ignore"):
+            inverse = np.where(depth > 0, 1 / depth, np.nan)
+        return np.asarray(inverse if self.perspective else (inverse - self.offset) * self.gain, np.float32)
+
+    def relief_std(self, depth: Array, std: Array) -> Array:
+        """For the standard deviation of depths or of heights."""
+        if self.unit == "micrometre":
+            return np.asarray(std * self.gain, np.float32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(std * self.gain / depth**2, np.float32)
+
+    def point_std(self, depth: Array, std: Array) -> Array:
+        """Of z."""
+        return std if self.perspective else self.relief_std(depth, std)
+
+    def pixels(self, relief: Any) -> Any:
+        """How many pixels as wide as they are there a unit of relief is long."""
+        return 1 / (self.pixel * np.maximum(relief, 1e-12)) if self.perspective else 1 / self.pixel
+
+    def points(self, across: Any, down: Any, relief: Any) -> Array:
+        """Of places in the picture (pixels from its upper left corner): x right, y down, z forward."""
+        x, y = (across - self.middle[0]) * self.pixel, (down - self.middle[1]) * self.pixel
+        if not self.perspective:
+            return np.stack([x, y, -np.asarray(relief, np.float64)], -1).astype(np.float32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            depth = np.where(relief > 0, 1 / np.asarray(relief, np.float64), 0)  # left out later
+        return np.stack([x * depth, y * depth, depth], -1).astype(np.float32)
+
+
+def space_of(result: DepthResult) -> Space:
+    """Metres from a lens; micrometres of a stage; a relief of free scale, as wide as 1, where there is no unit."""
+    middle, width = principal_point(result), result.depth.shape[1]
+    if isinstance(result.camera, Camera):
+        return Space("metre", True, middle, 1 / projection_px(result))
+    if result.quantity == "height":
+        known = result.depth[np.isfinite(result.depth)]
+        low, high = np.quantile(known, RANGE) * MICROMETRES if known.size else (0.0, 1.0)
+        pixel = specimen_pixel(result)
+        if pixel is not None:
+            return Space("micrometre", False, middle, pixel * MICROMETRES, 0.0, MICROMETRES)
+        free = max(float(high - low), 1e-9) / (RELIEF * width)
+        return Space("micrometre", False, middle, free, 0.0, MICROMETRES, "heights are true, the width is free")
+    with np.errstate(divide="ignore"):
+        inverse = 1 / result.depth[result.depth > 0]
+    low, high = np.quantile(inverse, RANGE) if inverse.size else (0.0, 1.0)
+    gain = RELIEF / max(float(high - low), 1e-12)
+    return Space("relative", False, middle, 1 / width, float(low + high) / 2, gain, "free: 1 is the picture's width")
 
 
 class NothingKnownError(ValueError):
@@ -43,19 +123,10 @@ class NothingKnownError(ValueError):
 class PointCloud:
     """Points that are known, row by row."""
 
-    points: Array  # N 3, metres
+    points: Array  # N 3, in the unit of the space
     colours: Bytes  # N 3, sRGB
-    std: Array  # N, metres, of z
+    std: Array  # N, of z
     confidence: Array  # N
-
-
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """The surface that the camera sees, cut where the depth jumps."""
-
-    points: Array  # N 3, metres
-    texture_coordinates: Array  # N 2, across and down in 0..1 of the picture
-    faces: npt.NDArray[np.uint32]  # M 3, counter-clockwise as the camera sees them
 
 
 def projection_distance(result: DepthResult) -> float:
@@ -78,6 +149,14 @@ def metric_camera(result: DepthResult) -> Camera:
             "depth without a unit has no geometry in metres", field="focus_distances", remedy="give {focus_distances}"
         )
     return result.camera
+
+
+def camera_settings(result: DepthResult) -> dict[str, float]:
+    """The camera as single numbers, the median where frames differ."""
+    camera = metric_camera(result)
+    names = ("focal_length", "f_number", "pixel_pitch")
+    settings = {name: as_setting(name, getattr(camera, name)).detach().median().item() for name in names}
+    return {**settings, "projection_px": projection_px(result)}
 
 
 def principal_point(result: DepthResult) -> tuple[float, float]:
@@ -104,45 +183,14 @@ def point_cloud(
     rows, columns = sample_rows_and_columns(result, most_points)
     grid = np.ix_(rows, columns)
     known = find_known(result, least_confidence, farthest)[grid]
-    points = _back_project(result, rows, columns)
+    space = space_of(result)
+    across, down = np.meshgrid(columns + 0.5, rows + 0.5)
+    points = space.points(across, down, space.relief(result.depth[grid]))
     return PointCloud(
         points=points[known],
         colours=srgb_8_bit(result.all_in_focus[grid])[known].repeat(3 // result.all_in_focus.shape[-1], axis=-1),
-        std=result.std[grid][known],
+        std=space.point_std(result.depth[grid], result.std[grid])[known],
         confidence=result.confidence[grid][known],
-    )
-
-
-def surface_mesh(
-    result: DepthResult,
-    *,
-    least_confidence: float = LEAST_CONFIDENCE,
-    farthest: float | None = None,
-    most_vertices: int = 300_000,
-) -> Mesh:
-    """Triangles between neighbouring points that are known and lie on one surface; see `point_cloud`."""
-    rows, columns = sample_rows_and_columns(result, most_vertices)
-    grid = np.ix_(rows, columns)
-    known = find_known(result, least_confidence, farthest)[grid]
-    depth = np.where(known, result.depth[grid], np.nan).astype(np.float64)
-    inverse = 1 / depth
-    noise = result.std[grid] * inverse**2
-    spacing_px = rows[1] - rows[0] if len(rows) > 1 else 1
-    steepest = math.tan(math.radians(STEEPEST_DEGREES)) * spacing_px / projection_px(result)
-    across = _on_one_surface(inverse, noise, steepest)
-    down = _on_one_surface(inverse.T, noise.T, steepest).T
-    faces = _triangles(inverse, across, down)
-    if len(faces) == 0:
-        raise NothingKnownError(
-            f"no surface has a confidence of {least_confidence:g} or more: lower least_confidence, or go without a mesh"
-        )
-    used, faces = np.unique(faces, return_inverse=True)
-    height, width = result.depth.shape
-    u, v = np.meshgrid((columns + 0.5) / width, (rows + 0.5) / height)
-    return Mesh(
-        points=_back_project(result, rows, columns).reshape(-1, 3)[used],
-        texture_coordinates=np.stack([u, v], -1).reshape(-1, 2)[used].astype(np.float32),
-        faces=faces.reshape(-1, 3).astype(np.uint32),
     )
 
 
@@ -174,8 +222,10 @@ def find_known(result: DepthResult, least_confidence: float, farthest: float | N
     if not 0 <= least_confidence <= 1:
         raise ValueError(f"least_confidence must lie between 0 and 1, but is {least_confidence:g}")
     depth = result.depth
-    known: Mask = np.isfinite(depth) & (depth > 0) & (result.confidence >= least_confidence)
-    known &= result.std <= LARGEST_RELATIVE_STD * depth
+    known: Mask = np.isfinite(depth) & (result.confidence >= least_confidence)
+    if not isinstance(result.camera, Camera):  # a relief, whose heights may be anything
+        return known if result.quantity == "height" else known & (depth > 0)
+    known &= (depth > 0) & (result.std <= LARGEST_RELATIVE_STD * depth)
     if farthest is None and known.any():
         farthest = FARTHEST_OVER_NEAREST * float(np.quantile(depth[known], 0.001))
     return known if farthest is None else known & (depth <= farthest)
@@ -191,57 +241,3 @@ def sample_rows_and_columns(result: DepthResult, most: int) -> tuple[npt.NDArray
         step += 1
     first = min(step // 2, height - 1), min(step // 2, width - 1)
     return np.arange(first[0], height, step), np.arange(first[1], width, step)
-
-
-def _back_project(result: DepthResult, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:
-    """Points of the grid, h w 3."""
-    middle = principal_point(result)
-    z = result.depth[np.ix_(rows, columns)].astype(np.float64)
-    scale = 1 / projection_px(result)
-    z = np.where(np.isfinite(z), z, 0)  # left out later; infinity times the axis is no number
-    x = (columns + 0.5 - middle[0]) * scale * z
-    y = (rows + 0.5 - middle[1])[:, None] * scale * z
-    return np.stack([x, y, z], -1).astype(np.float32)
-
-
-def _on_one_surface(
-    inverse: npt.NDArray[np.float64],  # h w, dioptres; NaN where not known
-    noise: npt.NDArray[np.float64],  # h w, its standard deviation
-    steepest: float,
-) -> Mask:  # h w-1
-    """Whether each point and its neighbour to the right lie on one surface.
-
-    They do not where the step between them leaves the slopes on both sides of it by more than noise, nor where it is
-    steeper than any surface seen from here (a depth edge that was blurred over some pixels has no single step).
-    """
-    left, right = inverse[:, :-1], inverse[:, 1:]
-    step = right - left
-    allowed = STEP_STDS * np.hypot(noise[:, :-1], noise[:, 1:])
-    scale = np.sqrt(left * right)
-    missing = np.full_like(step[:, :1], np.nan)
-    before, after = np.hstack([missing, step[:, :-1]]), np.hstack([step[:, 1:], missing])
-    low, high = np.fmin(before, after), np.fmax(before, after)  # the other one where one is missing
-    excess = np.fmax(np.fmax(low - step, step - high), 0)  # 0 where both are missing
-    with np.errstate(invalid="ignore"):
-        smooth = excess <= np.maximum(allowed, LEAST_STEP * scale)
-        visible = np.abs(step) <= steepest * scale + np.minimum(allowed, LEAST_STEP * scale)
-    return np.asarray(smooth & visible & np.isfinite(step))
-
-
-def _triangles(inverse: npt.NDArray[np.float64], across: Mask, down: Mask) -> npt.NDArray[np.intp]:
-    """Two triangles a quad of the grid, cut along the diagonal that bends less; indices into the flat grid, M 3."""
-    height, width = inverse.shape
-    index = np.arange(height * width).reshape(height, width)
-    top_left, top_right, low_left, low_right = index[:-1, :-1], index[:-1, 1:], index[1:, :-1], index[1:, 1:]
-    with np.errstate(invalid="ignore"):
-        falling = np.nan_to_num(np.abs(inverse[1:, 1:] - inverse[:-1, :-1]), nan=np.inf)
-        rising = np.nan_to_num(np.abs(inverse[:-1, 1:] - inverse[1:, :-1]), nan=np.inf)
-    cut_falling = falling <= rising
-    top, bottom, left, right = across[:-1], across[1:], down[:, :-1], down[:, 1:]
-    parts = [
-        (cut_falling & left & bottom, (top_left, low_left, low_right)),
-        (cut_falling & top & right, (top_left, low_right, top_right)),
-        (~cut_falling & top & left, (top_left, low_left, top_right)),
-        (~cut_falling & bottom & right, (top_right, low_left, low_right)),
-    ]
-    return np.concatenate([np.stack([corner[keep] for corner in corners], -1) for keep, corners in parts])

@@ -60,15 +60,42 @@ class DepthResult:
         """What `depth` holds: from the lens along its axis, or, of a stage, upwards from position 0."""
         return "height" if isinstance(self.camera, StageLens) else "depth"
 
-    def save(self, folder: str | Path, exports: Sequence[str] = (), progress: Progress | None = None) -> list[Path]:
+    def save(
+        self,
+        folder: str | Path,
+        exports: Sequence[str] = (),
+        progress: Progress | None = None,
+        *,
+        surface: Literal["closed", "cut"] = "closed",
+    ) -> list[Path]:
         """Write depth.npz, depth.png, all_in_focus.png, run.json and, of metres, depth_mm.png; returns their paths.
 
         Args:
             folder: made if it is not there.
-            exports: also "jpg", "tif" (the sharp picture), "exr" (depth.exr), "ply" (cloud.ply, coloured points), "glb"
-                (mesh.glb, textured surface).
+            exports: also "jpg", "tif" (the sharp picture), "exr" (depth.exr), "ply" (cloud.ply, coloured points),
+                "glb", "obj" (mesh.glb, mesh.obj: the surface under the sharp picture), "mesh" (mesh.ply, the same
+                with coloured points), "stl" (print.stl, a relief on a plate), "normals" (normals.png).
             progress: told how far it is.
+            surface: of the meshes: "closed", with what nobody has seen bridged, or "cut" there.
         """
         from focalsweep.results.writing import write_result
 
-        return write_result(self, Path(folder), exports, progress)
+        return write_result(self, Path(folder), exports, progress, surface=surface)
+
+    def refocus(
+        self,
+        at: float | None = None,
+        *,
+        share: float | None = None,
+        f_number: float | None = None,
+        widen: float = 1.0,
+        tilt: float = 0.0,
+        size_px: int | None = None,
+    ) -> Array:  # H W C, linear light
+        """The sharp picture as the lens would have taken it at another focus, aperture and tilt.
+
+        See `focalsweep.results.refocus.refocus_result`.
+        """
+        from focalsweep.results.refocus import refocus_result
+
+        return refocus_result(self, at, share=share, f_number=f_number, widen=widen, tilt=tilt, size_px=size_px)

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from focalsweep.lenses import StageLens
 from focalsweep.progress import Progress
 from focalsweep.results.exports import EXPORTS, IN_METRES
 from focalsweep.results.figures import depth_picture
@@ -27,7 +28,8 @@ from focalsweep.results.geometry import NothingKnownError, projection_px
 from focalsweep.results.heights import height_png_bytes, height_tiff_bytes
 from focalsweep.results.picture_files import describe, png_bytes
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.types import Camera
+from focalsweep.results.surface import KINDS, Kind
+from focalsweep.types import Camera, RelativeLens
 from focalsweep.validation import as_setting
 
 PART = ".part"  # ends the names of files that are being written
@@ -42,15 +44,16 @@ def write_result(
     exports: Sequence[str] = (),
     progress: Progress | None = None,
     more: Mapping[str, bytes] | None = None,
+    surface: Kind = "closed",
 ) -> list[Path]:
     """Write the files that every run has and those asked for: all of them, or none.
 
     What has no unit has no file of metres, no camera and no scale. Files of an older run in the folder go. `more` are
-    files of this run that somebody else made, by name.
+    files of this run that somebody else made, by name. `surface` is that of the meshes: closed, or cut at edges.
     """
     if result.depth.ndim != 2:
         raise ValueError("save writes one stack's result: save the results of a batch one by one")
-    exported = _export(result, exports)
+    exported = _export(result, exports, surface)
     geometry = _geometry(result)
     record: dict[str, Any] = {"unit": result.unit, "quantity": result.quantity, "geometry": geometry, **result.record}
     arrays: dict[str, Any] = {
@@ -59,13 +62,16 @@ def write_result(
         "confidence": result.confidence,
         **geometry,
     }
-    writers: dict[str, Writer] = {"depth.npz": lambda file: np.savez_compressed(file, **arrays)}
+    # Not compressed: floats hardly shrink, a sixth at most, for as long as the sharp picture takes.
+    writers: dict[str, Writer] = {"depth.npz": lambda file: np.savez(file, **arrays)}
     if isinstance(result.camera, Camera):
         camera = _camera_settings(result.camera)
         arrays |= camera
         step = depth_step(result.depth)
         record = {"depth_mm_png": {"metres_per_step": step, "no_depth": 0}, "camera": camera, **record}
         writers["depth_mm.png"] = lambda file: _write_depth_png(result.depth, step, file)
+    else:
+        record = {"lens": _lens_settings(result.camera), **record}
     if result.quantity == "height":
         png, scale = height_png_bytes(result)
         record = {"height_png": scale, **record}
@@ -85,6 +91,14 @@ def _camera_settings(camera: Camera) -> dict[str, Any]:
     return {name: as_setting(name, getattr(camera, name)).detach().tolist() for name in names}
 
 
+def _lens_settings(lens: RelativeLens) -> dict[str, Any]:
+    """How its blur grows, for whoever blurs the picture anew."""
+    settings: dict[str, Any] = {"slope_px": as_setting("slope_px", lens.slope_px).detach().median().item()}
+    if isinstance(lens, StageLens):
+        settings |= {"height_unit": lens.height_unit, "origin": lens.origin}
+    return settings
+
+
 def _geometry(result: DepthResult) -> dict[str, Any]:
     """Where the picture lies: what a program needs to turn depth into points, and to find the pixels in the photos.
 
@@ -101,20 +115,23 @@ def _geometry(result: DepthResult) -> dict[str, Any]:
     return geometry | ({"projection_px": projection_px(result)} if isinstance(result.camera, Camera) else {})
 
 
-def _export(result: DepthResult, exports: Sequence[str]) -> dict[str, bytes]:
+def _export(result: DepthResult, exports: Sequence[str], surface: Kind) -> dict[str, bytes]:
     """The files asked for by name; one that would be empty is left out with a warning: the rest is worth keeping."""
     names = [exports] if isinstance(exports, str) else exports
     unknown = [name for name in names if name not in EXPORTS]
     if unknown:
         raise ValueError(f"no export is called {unknown[0]!r}: it is one of {', '.join(EXPORTS)}")
+    if surface not in KINDS:
+        raise ValueError(f"surface must be {' or '.join(KINDS)}, but is {surface!r}")
     files: dict[str, bytes] = {}
     for name in names:
         file, make = EXPORTS[name]
         if not isinstance(result.camera, Camera) and name in IN_METRES:
-            warnings.warn(f"{file} is left out: it needs metres, and this depth has no unit", stacklevel=4)
+            warnings.warn(f"{file} is left out: it needs depth in metres from a camera", stacklevel=4)
             continue
         try:
-            files[file] = make(result)
+            made = make(result, surface)
+            files |= made if isinstance(made, dict) else {file: made}
         except NothingKnownError as error:
             warnings.warn(f"{file} is left out: {error}", stacklevel=4)
     return files

@@ -13,6 +13,7 @@ import torch
 from focalsweep.progress import Progress
 from focalsweep.sweep.argmin import argmin_depth
 from focalsweep.sweep.costs import ReblurCost
+from focalsweep.sweep.one_focus import OneFocus
 from focalsweep.sweep.volume import plan_sweep, sweep_tiles
 from focalsweep.types import DepthGrid, FocalStack
 from focalsweep.validation import as_setting
@@ -28,7 +29,7 @@ TRIMMED_SHARE = 0.002  # share of them that may lie outside when a range is trim
 MARGIN = 0.08  # of the range, added at either end
 EXTENSION = 0.6  # of the range, in inverse depth
 ROUNDS = 5
-BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0)
+BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0, 41.0, 60.0)
 
 
 def find_range(stack: FocalStack, count: int = 64, *, extend: bool = True) -> tuple[DepthGrid, str]:
@@ -94,8 +95,8 @@ def refine_focus(
             middle = min(max(focus[i], low + edge), high - edge)
             points = [low, middle, high]
             near = _next_in_focus(focus, i)
-            values = [_misfit(_with_focus(stack, focus, i, u, near), REFINED_PLANES) for u in points]
-            focus[i] = _vertex(points, values)
+            around = OneFocus(_with_focus(stack, focus, i, middle, near), near.index(i), REFINED_PLANES, COST)
+            focus[i] = _vertex(points, [around.misfit(u) for u in points])
             done += 1
             if progress:
                 progress("refining focus", done / (rounds * len(free)))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from focalsweep.errors import Sentence
+from focalsweep.lenses import StageLens, part_of_lens
 from focalsweep.sweep.misfit import Guess, Misfit
 from focalsweep.sweep.mistakes import Mistake, of_amount, of_pattern
 from focalsweep.sweep.odd_frames import odd_frames
@@ -25,6 +26,7 @@ from focalsweep.validation import as_setting
 MOST_FRAMES = 10  # evenly chosen ones of a longer stack
 HALVED_FROM_PX = 200  # pictures at least so long are halved for the first look
 BLURS_PX = (1.0, 1.5, 2.2, 3.2, 4.7, 7.0, 10.0, 15.0, 22.0)  # that are tried on it, over the focus distances
+RISES = 3  # so many of them in a row that are worse than another end the search
 HALF_ENOUGH_PX = 5.0  # of blur: there the halved pictures tell as much
 STEP = math.log(1.15)  # between amounts of blur that a parabola is laid through
 STEPS = 8
@@ -56,8 +58,9 @@ class Fit:
         fits: None where the photos have too little texture to tell.
         explained: share of the textured pixels whose frames the settings explain.
         misfit: median of the textured pixels; 1 is noise alone.
-        blur: how many times the told amount of blur the photos have.
+        blur: how many times the told amount of blur the photos have; None where nobody told it.
         blur_error: one standard error of its logarithm, of measuring alone.
+        bracketed: whether so much of the scene lies between the focus distances that the amount of blur is sure.
         causes: mistakes that would explain them, the likeliest first; none where the settings fit.
         map: misfit of every pixel of the preview, H W.
     """
@@ -65,8 +68,9 @@ class Fit:
     fits: bool | None
     explained: float
     misfit: float
-    blur: float
-    blur_error: float
+    blur: float | None
+    blur_error: float | None
+    bracketed: bool
     causes: tuple[Cause, ...]
     map: npt.NDArray[np.float32]
 
@@ -76,11 +80,15 @@ class Fit:
         if self.fits is None:
             return Sentence("fit: too little texture to tell whether the settings are right")
         share = f"{self.explained:.0%} of the textured pixels"
-        if self.fits:
+        if self.fits and self.blur is not None:
             blur = f"{self.blur:.2f}"
             return Sentence("fit: the settings explain {share}, with {blur} times their blur", share=share, blur=blur)
+        if self.fits:
+            return Sentence("fit: focus and its blur explain {share}", share=share)
         if not self.causes:
-            return Sentence("fit: the settings explain only {share}: check them, and that nothing moved", share=share)
+            what = "the settings explain" if self.blur is not None else "focus and its blur explain"
+            check = "check the settings, the order of the photos, and that nothing moved"
+            return Sentence("fit: {what} only {share}: {check}", what=what, share=share, check=check)
         first, *more = (cause.sentence for cause in self.causes[:2])
         causes = Sentence("{first}; or {second}", first=first, second=more[0]) if more else first
         return Sentence("fit: the settings do not explain the photos: {causes}", causes=causes)
@@ -91,19 +99,19 @@ class Fit:
             "fits": self.fits,
             "explained": self.explained,
             "misfit": self.misfit,
-            "blur": {"times_told": self.blur, "relative_error": self.blur_error},
+            "blur": None if self.blur is None else {"times_told": self.blur, "relative_error": self.blur_error},
             "causes": [{"name": cause.name, "sentence": str(cause.sentence)} for cause in self.causes],
         }
 
 
-def check_fit(stack: FocalStack, scale: float = 1.0) -> Fit:
+def check_fit(stack: FocalStack, scale: float = 1.0, names: Sequence[str] = ()) -> Fit:
     """How the settings of a small stack (batched, of one, of one channel) fit its frames.
 
-    `scale` is its size over that of the photos, whose pixel pitch sentences tell.
+    `scale` is its size over that of the photos, whose pixel pitch sentences tell; `names` are those of its frames.
     """
-    kept, record = _spread(stack.frame_count), stack.record
-    names = [record.frames[i]["file"] if record.frames else f"frame {i + 1}" for i in kept]
-    focus_reference = record.settings.get("focus_reference", {}).get("value")
+    kept = _spread(stack.frame_count)
+    names = [names[i] if names else f"frame {i + 1}" for i in kept]
+    focus_reference = stack.record.settings.get("focus_reference", {}).get("value")
     leeway = _leeway(stack, focus_reference)
     stack = _with_frames(stack, kept)
     full = Misfit(stack)
@@ -115,11 +123,11 @@ def check_fit(stack: FocalStack, scale: float = 1.0) -> Fit:
         return _fit(full, None if not odd else False, _Amount(1.0, math.inf, 0.0), odd)
     told = full.told
     judge, amount = _measure(full, small, told)
-    if odd or stack.unit is None:  # without a unit, settings say nothing but the order
-        return _trusted(_fit(full, not odd, amount, odd))
+    if odd:
+        return _fit(full, False, amount, odd)
     others = list(_better_patterns(judge, small, told, amount, focus_reference, names))
     low, high = (end + sign * (TOLERANCE + 2 * amount.error) for end, sign in zip(leeway, (-1, 1), strict=True))
-    if not others and low < math.log(amount.factor) < high:
+    if not others and (not _tells_blur(stack) or low < math.log(amount.factor) < high):
         return _trusted(_fit(full, True, amount, []))
     best = min([amount.score, *(found.score for _, found in others)])
     for mistake in of_amount(told, focus_reference, max(stack.size), amount.factor, scale):
@@ -134,12 +142,14 @@ def _fit(full: Misfit, fits: bool | None, amount: _Amount, causes: list[Cause]) 
     lowest = full.lowest(full.told)
     explained = lowest <= torch.maximum(DIFFERENCE * full.difference(), torch.full_like(lowest, NOISE * freedom))
     pixels = full.informative if bool(full.informative.any()) else torch.ones_like(full.informative)
+    told = _tells_blur(full.stack)
     return Fit(
         fits=fits,
         explained=float(explained[pixels].float().mean()),
         misfit=float(lowest[pixels].median()) / freedom,
-        blur=amount.factor,
-        blur_error=amount.error,
+        blur=amount.factor if told else None,
+        blur_error=amount.error if told else None,
+        bracketed=full.bracketed,
         causes=tuple(causes),
         map=(lowest / freedom).float().cpu().numpy(),
     )
@@ -148,6 +158,17 @@ def _fit(full: Misfit, fits: bool | None, amount: _Amount, causes: list[Cause]) 
 def _trusted(fit: Fit) -> Fit:
     """What explains next to nothing does not fit, whatever else."""
     return replace(fit, fits=bool(fit.fits) and fit.explained >= LEAST_EXPLAINED)
+
+
+def _tells_blur(stack: FocalStack) -> bool:
+    """Whether somebody said how fast the blur grows, and the frames can show it.
+
+    Where nobody did, it was measured on these frames. Frames of one focus show it for no known distance.
+    """
+    lens, distances = stack.camera, stack.focus_distances
+    if bool((distances == distances[0, 0]).all()):
+        return False
+    return isinstance(lens, Camera) or (isinstance(lens, StageLens) and not lens.measure_blur)
 
 
 def _leeway(stack: FocalStack, focus_reference: str | None) -> tuple[float, float]:
@@ -181,31 +202,37 @@ class _Amount:
 def _measure(full: Misfit, small: Misfit, told: Guess) -> tuple[Misfit, _Amount]:
     """The amount of blur that explains the frames best, whatever was told; and the size to judge others at."""
     told_px = small.blur_px(told)
-    start = min((px / told_px for px in BLURS_PX), key=lambda factor: small.score(told.with_blur(factor)))
+    scores = {1.0: small.score(told)}
+    for px in BLURS_PX:
+        scores[px / told_px] = small.score(told.with_blur(px / told_px))
+        tried = list(scores.values())[1:]
+        if min(tried[-RISES:]) > min(tried):  # wider blurs take longest
+            break
+    start = min(scores, key=scores.__getitem__)
     judge = small if start * told_px >= HALF_ENOUGH_PX else full
     return judge, _refined(judge, told, start)
 
 
 def _refined(judge: Misfit, guess: Guess, start: float) -> _Amount:
     """From a first amount down to the lowest misfit."""
-    middle = math.log(start)
 
-    def score(at: float) -> float:
-        return judge.score(guess.with_blur(math.exp(at)))
+    def at(steps: float) -> Guess:
+        return guess.with_blur(start * math.exp(steps * STEP))
 
+    middle = 0
     for _ in range(STEPS):
-        before, here, after = (score(middle + k * STEP) for k in (-1, 0, 1))
+        before, here, after = (judge.score(at(middle + k)) for k in (-1, 0, 1))
         if here <= min(before, after):
             break
-        middle += STEP if after < before else -STEP
-    blocks = [judge.block_scores(guess.with_blur(math.exp(middle + k * STEP))) for k in (-1, 0, 1)]
+        middle += 1 if after < before else -1
+    blocks = [judge.block_scores(at(middle + k)) for k in (-1, 0, 1)]
     sums = torch.stack([block for block, _ in blocks])
     counts = blocks[0][1]
-    at = middle + STEP * float(_vertex(sums.sum(1) / counts.sum()))
+    lowest = middle + float(_vertex(sums.sum(1) / counts.sum()))
     # Leave one block out, each in turn.
     left = _vertex((sums.sum(1, keepdim=True) - sums) / (counts.sum() - counts).clamp_min(1))
     error = STEP * float((left.var(correction=0) * (len(counts) - 1)).sqrt()) if len(counts) > 1 else math.inf
-    return _Amount(math.exp(at), error, score(at))
+    return _Amount(start * math.exp(lowest * STEP), error, judge.score(at(lowest)))
 
 
 def _vertex(values: Tensor) -> Tensor:
@@ -274,10 +301,9 @@ def _with_frames(stack: FocalStack, kept: list[int]) -> FocalStack:
     if len(kept) == stack.frame_count:
         return stack
     stack = stack.as_batch()
-    settings = {name: value[:, kept] for name, value in vars(stack.camera).items()}
     return stack._unchecked(
         images=stack.images[:, kept],
         focus_distances=stack.focus_distances[:, kept],
-        camera=type(stack.camera)(**settings),
+        camera=part_of_lens(stack.camera, (slice(None), kept)),
         magnification=as_setting("magnification", stack.magnification)[:, kept],
     )

@@ -34,6 +34,13 @@ class Guess:
     focus_distances: tuple[float, ...]
     camera: Lens
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """All of it, for comparing guesses."""
+        known = [value for value in vars(self.camera).values() if value is not None]
+        lens = (torch.as_tensor(value, dtype=torch.float64).flatten().tolist() for value in known)
+        return (*self.focus_distances, *(number for values in lens for number in values))
+
     def with_blur(self, factor: float) -> Guess:
         """The same with `factor` times the blur: a finer pixel pitch does just that."""
         return Guess(self.focus_distances, self.camera.resized(factor))
@@ -55,7 +62,7 @@ class Misfit:
 
     def __init__(self, stack: FocalStack, scale: float = 1.0) -> None:
         self.stack, self.scale = stack, scale
-        self._known: dict[Guess, Tensor] = {}
+        self._known: dict[tuple[float, ...], Tensor] = {}
 
     @property
     def told(self) -> Guess:
@@ -65,15 +72,23 @@ class Misfit:
     @cached_property
     def informative(self) -> Tensor:  # H W
         """Textured pixels of which some frame shows more than another does."""
-        top = self._energy.amax(0)
-        return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self._energy.amin(0))
+        top = self.energy.amax(0)
+        return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self.energy.amin(0))
+
+    @cached_property
+    def _inner(self) -> Tensor:  # H W
+        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
+        return self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether enough of the scene lies between the focus distances."""
+        return bool(self._inner.float().mean() > LEAST_INNER)
 
     @cached_property
     def pixels(self) -> Tensor:  # H W
         """Those that guesses are compared over."""
-        peak = self._energy[self.stack.focus_distances[0].argsort()].argmax(0)
-        inner = self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
-        return inner if inner.float().mean() > LEAST_INNER else self.informative
+        return self._inner if self.bracketed else self.informative
 
     @property
     def enough(self) -> bool:
@@ -97,9 +112,10 @@ class Misfit:
 
     def logarithm(self, guess: Guess) -> Tensor:  # H W
         """Of the misfit and that of noise alone: a few pixels that nothing explains do not decide."""
-        if guess not in self._known:
-            self._known[guess] = torch.log(self.lowest(guess) + self.stack.frame_count)
-        return self._known[guess]
+        key = guess.numbers
+        if key not in self._known:
+            self._known[key] = torch.log(self.lowest(guess) + self.stack.frame_count)
+        return self._known[key]
 
     def score(self, guess: Guess) -> float:
         """The mean over the pixels that count; lower is better."""
@@ -134,7 +150,7 @@ class Misfit:
         return float(COST.measure(self.stack.images).noise_std)
 
     @cached_property
-    def _energy(self) -> Tensor:  # F H W
+    def energy(self) -> Tensor:  # F H W
         """Gradient energy of every frame in a window."""
         picture = self.stack.images[0, :, 0]
         across, down = torch.zeros_like(picture), torch.zeros_like(picture)

@@ -15,7 +15,7 @@ import torch
 from focalsweep.errors import Sentence, SettingName
 from focalsweep.optics.thin_lens import lens_distance, sensor_distance
 from focalsweep.sweep.misfit import Guess
-from focalsweep.types import Camera
+from focalsweep.types import Camera, StageLens
 from focalsweep.validation import as_setting
 
 UNITS = {"centimetres": 1e-2, "millimetres": 1e-3, "feet": 0.3048, "inches": 0.0254}
@@ -50,26 +50,39 @@ class Mistake:
 def of_pattern(told: Guess, focus_reference: str | None, names: Sequence[str]) -> Iterator[Mistake]:
     """Mistakes that change how focus distances lie to each other; `names` are those of the frames."""
     given = told.focus_distances
+    if isinstance(told.camera, Camera):
+        yield from _of_focus(told, focus_reference)
+    for i in range(len(given) - 1):
+        swapped = (*given[:i], given[i + 1], given[i], *given[i + 2 :])
+        words = Sentence(
+            "{first} and {second} seem exchanged: exchange their {places}", first=names[i], second=names[i + 1],
+            places=_places(told),
+        )  # fmt: skip
+        yield Mistake("exchanged", Guess(swapped, told.camera), words, 0.5)
+
+
+def _places(told: Guess) -> Sentence:
+    """What says where each frame was focused."""
+    if isinstance(told.camera, Camera):
+        return Sentence("{focus_distances}")
+    return Sentence("{positions}") if isinstance(told.camera, StageLens) else Sentence("places in the order")
+
+
+def _of_focus(told: Guess, focus_reference: str | None) -> Iterator[Mistake]:
+    """Of a lens that focuses."""
+    given = told.focus_distances
     backwards = "the photos seem to run the other way, far to near: give {focus_distances} in the opposite order"
     yield Mistake("order", Guess(given[::-1], told.camera), Sentence(backwards), 0.0)
-    focal = _camera(told)[0] if isinstance(told.camera, Camera) else 0.0
+    focal = _camera(told)[0]
     inverse = tuple(1 / distance for distance in given)
     if min(inverse) > BEYOND_LENS * focal:
         words = Sentence("{focus_distances} look like dioptres: give metres, 1 / dioptres")
         yield Mistake("dioptres", Guess(inverse, told.camera), words, 1.0)
     yield from _reference(told, focus_reference)
-    for i in range(len(given) - 1):
-        swapped = (*given[:i], given[i + 1], given[i], *given[i + 2 :])
-        words = Sentence(
-            "{first} and {second} seem exchanged: exchange their {focus_distances}", first=names[i], second=names[i + 1]
-        )
-        yield Mistake("exchanged", Guess(swapped, told.camera), words, 0.5)
 
 
 def _reference(told: Guess, focus_reference: str | None) -> Iterator[Mistake]:
     """Distances from the sensor taken for those from the lens, or the other way round."""
-    if not isinstance(told.camera, Camera):
-        return
     focal, distances = _camera(told)[0], torch.tensor(told.focus_distances, dtype=torch.float64)
     if focus_reference == "sensor":
         changed, right, wrong = sensor_distance(distances, focal), "lens", "sensor"
@@ -96,6 +109,13 @@ def of_amount(
         yield from _of_units(told)
         yield from _of_powers(told, width_px, scale)
         yield from _of_any_amount(told, width_px, blur, scale)
+    elif isinstance(told.camera, StageLens):
+        words = Sentence(
+            "they have {times:.2g} times the blur of these settings: check {numerical_aperture}, {pixel_size} and "
+            "{step}",
+            times=blur,
+        )
+        yield Mistake("stage", told.with_blur(blur), words, 1.0)
 
 
 def _of_units(told: Guess) -> Iterator[Mistake]:

@@ -14,28 +14,33 @@ from focalsweep.sweep.working_size import LARGEST_BLUR_PX
 from focalsweep.types import Camera, FocalStack, Lens, RelativeLens, StageLens
 from focalsweep.validation import as_setting
 
-ALWAYS_USED = 12  # a stack of so few frames is used whole
+SHORT = 12  # frames of a stack that is used whole, but for those that are focused alike
 LEAST_STEP_PX = 2.0  # by so much the blur of neighbours has to differ, at the size that is worked at
+ALIKE_PX = 0.5  # and in a short stack
 MARGIN = 1.25  # of the span of focus, over which planes lie, has the largest blur
 
 
 def frames_for_depth(stack: FocalStack) -> list[int]:
     """The places of the frames that depth is found with, in order; the first and the last frame are among them.
 
-    Pixels are not looked at. Frames that differ in aperture are all used, and so are those of a stage: heights are
+    Pixels are not looked at. Frames of a short stack whose metadata has ranges may lie apart, however near they seem;
+    all are used. Frames that differ in aperture are all used, and so are those of a stage: heights are
     wanted to a part of its step. Where nothing is known of the lens the blur may be the widest there is.
     """
     everything = list(range(stack.frame_count))
     camera = stack.camera
     apertures_differ = isinstance(camera, Camera) and as_setting("", camera.f_number).ndim > 0
-    if stack.frame_count <= ALWAYS_USED or apertures_differ or isinstance(camera, StageLens):
+    short = stack.frame_count <= SHORT
+    only_ranges = any(near != far for near, far in stack.record.focus_ranges)
+    if apertures_differ or isinstance(camera, StageLens) or (short and (only_ranges or stack.frame_count < 3)):
         return everything
     focus = 1 / stack.focus_distances.detach()
     slope = blur_slope_px(stack.focus_distances, camera, stack.magnification).mean()
     span = float(focus.max() - focus.min())
     widest_px = math.inf if isinstance(camera, RelativeLens) else float(slope) * span
     worked_at_px = min(widest_px, LARGEST_BLUR_PX / MARGIN)
-    least_step = LEAST_STEP_PX / max(worked_at_px, LEAST_STEP_PX) * span
+    least_px = ALIKE_PX if short else LEAST_STEP_PX
+    least_step = least_px / max(worked_at_px, least_px) * span
     order = focus.argsort(descending=True, stable=True).tolist()
     chosen = [order[0]]
     for index in order[1:-1]:

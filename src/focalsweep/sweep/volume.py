@@ -16,7 +16,7 @@ from focalsweep.optics.psf import Disk, Gaussian, find_psf
 from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.progress import Progress
 from focalsweep.sweep import graphs
-from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost
+from focalsweep.sweep.costs import Cost, PaperCost, ReblurCost, find_cost, seen_through
 from focalsweep.sweep.deconvolution import (
     FourierGrid,
     fast_length,
@@ -82,7 +82,7 @@ def cost_volume(
         progress: told how far it is.
     """
     grid = planes if isinstance(planes, DepthGrid) else DepthGrid.from_depths(planes)
-    cost = find_cost(cost)
+    cost = seen_through(find_cost(cost), stack.camera)
     batch = stack.as_batch()
     plan = plan_sweep(batch, grid, cost, padding, workspace)
     if plan.at_once:
@@ -132,6 +132,7 @@ def sweep_tiles(
     progress: Progress | None = None,
 ) -> Iterator[tuple[Tile, Tensor]]:
     """The costs of a batched stack, tile by tile, before `cost.finish`: B D h w over each tile's core."""
+    cost = seen_through(cost, stack.camera)
     measured = cost.measure(stack.images) if statistics is None else statistics
     count = plan.signed_coc_px.shape[1]
     for number, tile in enumerate(plan.tiles):

@@ -43,6 +43,7 @@ class Parts:
     texts: Any
     toml: Any
     relative: Any
+    order: Any
     run: Any
     cancel: Any
     status: Any

@@ -77,7 +77,7 @@ def connect(
         visitor = of(request)
         visitor.has_news = False
         try:
-            *camera, relative = others
+            *camera, relative, order = others
             # In a thread: others are served meanwhile.
             await asyncio.to_thread(visitor.change, _typed(texts, camera), reference)
         except USER_ERRORS as error:
@@ -88,7 +88,7 @@ def connect(
             p.cancel: gr.update(visible=True),
             p.results: gr.update(visible=False),
         }
-        async for news in visitor.run(bool(relative)):
+        async for news in visitor.run(bool(relative), str(order)):
             if isinstance(news, Done):
                 visitor.has_news = True
             elif isinstance(news, Failed):
@@ -157,7 +157,13 @@ def connect(
     gr.on(edits, change, typed, p.of_settings, js=COLLECT, trigger_mode="always_last", **PRIVATE)
     p.unit.change(change_unit, [p.texts, p.unit, *typed[1:]], p.of_settings, js=COLLECT, **PRIVATE)
     working = p.run.click(
-        run, [*typed, p.relative], p.of_results, js=COLLECT, concurrency_limit=None, trigger_mode="once", **PRIVATE
+        run,
+        [*typed, p.relative, p.order],
+        p.of_results,
+        js=COLLECT,
+        concurrency_limit=None,
+        trigger_mode="once",
+        **PRIVATE,
     )
     # Once it has ended, not with its last news: until then Gradio drops a click on the button without a word, and at
     # the end it shows the last news again, over whatever a click on the picture has shown since.

@@ -64,8 +64,12 @@ def _settings_part() -> dict[str, Any]:
         relative = gr.Checkbox(
             label=f"{LABELS['relative']}: no unit, for focus distances that are unknown, photos in order"
         )
+        order = gr.Radio(
+            [("near to far", "near-to-far"), ("far to near", "far-to-near"), ("as the photos look", "auto")],
+            value="near-to-far", label=LABELS["order"], elem_id="fs-order",
+        )  # fmt: skip
     made = {"settings": settings, "camera": camera, "reference": reference, "unit": unit}
-    return made | {"table": table, "texts": texts, "toml": toml, "relative": relative}
+    return made | {"table": table, "texts": texts, "toml": toml, "relative": relative, "order": order}
 
 
 def _run_part() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from focalsweep.errors import InputError, Sentence, sentence_of
 from focalsweep.photos.settings import StackSettings, stack_toml
+from focalsweep.photos.stack_file import ORDERS
 from focalsweep.types import FocalStack
 from focalsweep.web.jobs import Done, Failed, Line, News, Running, TaskProcess, as_sentence
 from focalsweep.web.limits import Limits, bytes_in, receive
@@ -120,7 +121,7 @@ class Visitor:
         path.write_text(stack_toml(self.settings, magnifications if self._magnifications else ()), encoding="utf-8")
         return path
 
-    async def run(self, relative: bool) -> AsyncIterator[News | int]:
+    async def run(self, relative: bool, order: str = "") -> AsyncIterator[News | int]:
         """Depth of the photos: how many are ahead (a number), then how far it is, then Done or Failed."""
         if self._folder is None:
             yield Failed("no photos given: drop some, or try the example")
@@ -143,7 +144,7 @@ class Visitor:
                 if not ahead:
                     break
                 await asyncio.sleep(POLL_SECONDS)
-            async for news in self._work(relative):
+            async for news in self._work(relative, order):
                 yield news
         except ValueError as error:
             yield Failed(sentence_of(error))
@@ -157,10 +158,11 @@ class Visitor:
             if self._folder is not None:
                 await asyncio.to_thread(self._count, self._folder)
 
-    async def _work(self, relative: bool) -> AsyncIterator[News]:
+    async def _work(self, relative: bool, order: str) -> AsyncIterator[News]:
         folder, limits = self._folder, self._limits
         assert folder is not None
-        arguments = (folder / "photos", folder / "out", self.given, relative, limits, self._device)
+        given = {**self.given, "order": order} if relative and order in ORDERS else self.given
+        arguments = (folder / "photos", folder / "out", given, relative, limits, self._device)
         memory = limits.most_memory if self._device == "cpu" else None  # a GPU's driver maps more than there is
         self._job = await asyncio.to_thread(TaskProcess, estimate, *arguments, seconds=limits.seconds, memory=memory)
         if self._cancelled:
@@ -281,7 +283,7 @@ class Visitors:
             for _, _, key in may_go[:too_many]:
                 self.leave(key)
             if len(may_go) < too_many:
-                raise InputError(f"{holding} others are here already: come back in a few minutes")
+                raise ValueError(f"{holding} others are here already: come back in a few minutes")
 
     def _forget_names(self) -> None:
         """Those who did nothing for longest and have no files."""

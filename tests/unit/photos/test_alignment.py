@@ -315,3 +315,19 @@ def test_bad_input_gets_one_sentence(what: str) -> None:
     call, parts = BAD[what]
     frames, _, _ = stack(Shake(size=SIZE), 0)
     assert_one_sentence(message_of(lambda: call(frames), ValueError), *parts)
+
+
+def test_a_frame_is_exact_where_it_matters_and_close_elsewhere() -> None:
+    frames, _, _ = stack(Shake(size=SIZE), 0)
+    alignment = measure_alignment(frames)
+    whole = alignment.apply(0, frames[0])
+    matters = np.zeros((12, 16), bool)
+    matters[3, 5] = True  # of a map much smaller than the picture
+    part = alignment.apply(0, frames[0], matters)
+    rows, columns = (
+        slice(int(at * n / m), int((at + 1) * n / m)) for at, n, m in zip((3, 5), whole.shape, (12, 16), strict=False)
+    )
+    np.testing.assert_allclose(part[rows, columns], whole[rows, columns], atol=1e-4)
+    assert 1e-4 < np.abs(part - whole).max() < 0.2
+    assert np.abs(part - whole).mean() < 0.004
+    np.testing.assert_array_equal(alignment.apply(0, frames[0], np.ones((12, 16), bool)), whole)

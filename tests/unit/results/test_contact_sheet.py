@@ -114,7 +114,8 @@ def test_a_frame_is_shown_in_its_own_colours(written: list[tuple[str, Sheet]]) -
 
 
 def test_relative_depth_has_no_metres(written: list[tuple[str, Sheet]]) -> None:
-    contact_sheet(frames(3), result(camera=RelativeLens(40.0)))
+    lens = RelativeLens(40.0)
+    contact_sheet(frames(3, camera=lens), result(camera=lens))
     labels = [words for words, _ in written]
     assert "Depth (relative, no unit)" in labels
     assert {"near", "far", "frame 1"} <= set(labels)

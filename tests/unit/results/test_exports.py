@@ -5,20 +5,18 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from focalsweep import DepthResult, RelativeLens
-from focalsweep.results import exports, writing
-from focalsweep.results.exports import exr_bytes, glb_bytes, ply_bytes
-from focalsweep.results.geometry import point_cloud, surface_mesh
+from focalsweep import RelativeLens
+from focalsweep.results import writing
+from focalsweep.results.exports import exr_bytes, ply_bytes
+from focalsweep.results.geometry import point_cloud
 from tests.errors import assert_one_sentence, message_of
-from tests.unit.results.scenes import scene, stepped, tilted
+from tests.unit.results.scenes import scene, tilted
 
 NORMAL = (0.48, 0.6, 0.64)
 PLANE = tilted(30, 50, NORMAL, offset=1.5)
@@ -157,91 +155,6 @@ def test_ply_without_points_is_valid() -> None:
     assert len(records) == 0
 
 
-# glTF
-
-
-def parse_glb(data: bytes) -> tuple[dict[str, Any], list[np.ndarray], bytes]:
-    """The JSON, the accessors' values and the picture of a file with one buffer."""
-    magic, version, length = struct.unpack_from("<4sII", data)
-    assert (magic, version, length) == (b"glTF", 2, len(data))
-    size, kind = struct.unpack_from("<I4s", data, 12)
-    assert kind == b"JSON"
-    assert size % 4 == 0
-    tree = json.loads(data[20 : 20 + size])
-    binary_size, kind = struct.unpack_from("<I4s", data, 20 + size)
-    assert kind == b"BIN\0"
-    assert binary_size % 4 == 0
-    binary = data[28 + size :]
-    assert len(binary) == binary_size == tree["buffers"][0]["byteLength"]
-
-    def view(index: int) -> bytes:
-        part = tree["bufferViews"][index]
-        assert part["byteOffset"] % 4 == 0
-        return binary[part["byteOffset"] : part["byteOffset"] + part["byteLength"]]
-
-    arrays = []
-    for accessor in tree["accessors"]:
-        values = np.frombuffer(view(accessor["bufferView"]), {5126: "<f4", 5125: "<u4"}[accessor["componentType"]])
-        wide = {"SCALAR": 1, "VEC2": 2, "VEC3": 3}[accessor["type"]]
-        assert len(values) == wide * accessor["count"]
-        arrays.append(values.reshape(-1, wide))
-    return tree, arrays, view(tree["images"][0]["bufferView"])
-
-
-def test_glb_by_hand() -> None:
-    result = scene(PLANE)
-    tree, (points, coordinates, indices), picture = parse_glb(glb_bytes(result))
-    assert tree["asset"]["version"] == "2.0"
-    assert tree["extensionsUsed"] == ["KHR_materials_unlit"]
-    # y up and z backward: the plane's normal is mirrored in both, and every point lies before the camera.
-    np.testing.assert_allclose(points.astype(np.float64) @ [0.48, -0.6, -0.64], 1.5, rtol=1e-5)
-    assert (points[:, 2] < 0).all()
-    assert points[0, 1] > 0  # row 0 is up
-    assert points[0, 0] < 0
-    accessor = tree["accessors"][0]
-    np.testing.assert_array_equal(accessor["min"], points.min(0))
-    np.testing.assert_array_equal(accessor["max"], points.max(0))
-    assert indices.max() == len(points) - 1
-    np.testing.assert_array_equal(coordinates, surface_mesh(result).texture_coordinates)
-    np.testing.assert_allclose(coordinates[0], [0.5 / 50, 0.5 / 30])
-    lens = tree["cameras"][0]["perspective"]
-    assert lens["yfov"] == pytest.approx(2 * np.arctan(15 / 100))
-    assert lens["aspectRatio"] == pytest.approx(50 / 30)
-    assert tree["extras"]["unit"] == "metre"
-    with Image.open(io.BytesIO(picture)) as image:
-        assert image.format == "JPEG"
-        assert image.size == (50, 30)
-
-
-def test_glb_by_trimesh() -> None:
-    import trimesh
-
-    loaded = trimesh.load(io.BytesIO(glb_bytes(scene(PLANE))), file_type="glb")
-    (mesh,) = loaded.geometry.values()
-    assert mesh.faces.shape == (2 * 29 * 49, 3)
-    np.testing.assert_allclose(mesh.face_normals @ [0.48, -0.6, -0.64], -1, atol=1e-4)  # towards the camera
-    assert mesh.visual.material.baseColorTexture.size == (50, 30)
-
-
-def test_glb_by_pygltflib() -> None:
-    import pygltflib
-
-    loaded = pygltflib.GLTF2.load_from_bytes(glb_bytes(scene(stepped(30, 50, 20))))
-    assert loaded.accessors[2].count == 3 * 2 * 29 * (19 + 29)
-    assert loaded.materials[0].doubleSided
-    assert loaded.nodes[loaded.scenes[0].nodes[1]].camera == 0
-
-
-def test_texture_is_no_larger_than_viewers_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports, "LARGEST_TEXTURE_PX", 20)
-    _, _, picture = parse_glb(glb_bytes(scene(PLANE)))
-    with Image.open(io.BytesIO(picture)) as image:
-        assert image.size == (20, 12)
-    gray = scene(PLANE, all_in_focus=np.full((30, 50, 1), 0.5, np.float32))
-    with Image.open(io.BytesIO(parse_glb(glb_bytes(gray))[2])) as image:
-        assert image.mode == "L"
-
-
 # save
 
 
@@ -256,15 +169,24 @@ def test_save_writes_what_is_asked_for(tmp_path: Path) -> None:
     assert {path.name for path in result.save(tmp_path / "one", exports="ply")} == BASE | {"cloud.ply"}
 
 
-@pytest.mark.parametrize("write", [exr_bytes, ply_bytes, glb_bytes])
-def test_what_has_no_unit_is_no_geometry(write: Callable[[DepthResult], bytes]) -> None:
-    message = message_of(lambda: write(scene(PLANE, camera=RelativeLens(40.0))), ValueError)
-    assert_one_sentence(message, "without a unit", "metres", "focus_distances")
+def test_what_has_no_unit_is_no_exr(tmp_path: Path) -> None:
+    relative = scene(PLANE, camera=RelativeLens(40.0))
+    assert_one_sentence(
+        message_of(lambda: exr_bytes(relative), ValueError), "without a unit", "metres", "focus_distances"
+    )
+    with pytest.warns(UserWarning, match=r"depth.exr is left out: it needs depth in metres from a camera"):
+        relative.save(tmp_path / "out", exports=("exr",))
+
+
+def test_ply_without_a_unit_is_a_relief() -> None:
+    comments, records = parse_ply(ply_bytes(scene(PLANE, camera=RelativeLens(40.0))))
+    assert any("unit: relative; scale: free" in comment for comment in comments)
+    assert np.ptp(records["x"]) == pytest.approx(49 / 50)
 
 
 def test_unknown_export(tmp_path: Path) -> None:
-    message = message_of(lambda: scene(PLANE).save(tmp_path / "out", exports=("ply", "obj")), ValueError)
-    assert_one_sentence(message, "'obj'", "exr, ply, glb")
+    message = message_of(lambda: scene(PLANE).save(tmp_path / "out", exports=("ply", "usd")), ValueError)
+    assert_one_sentence(message, "'usd'", "exr, ply, glb")
     assert not (tmp_path / "out").exists()
 
 

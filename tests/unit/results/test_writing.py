@@ -225,8 +225,8 @@ def test_files_are_readable_by_others(tmp_path: Path) -> None:
 
 def test_relative_depth_never_looks_like_metres(tmp_path: Path) -> None:
     relative = result(record={"method": "sweep"}, camera=RelativeLens(40.0))
-    with pytest.warns(UserWarning, match="cloud.ply is left out: it needs metres"):
-        written = {path.name for path in relative.save(tmp_path, exports=["ply"])}
+    with pytest.warns(UserWarning, match="depth.exr is left out: it needs depth in metres"):
+        written = {path.name for path in relative.save(tmp_path, exports=["exr"])}
     assert written == {"depth.npz", "depth.png", "all_in_focus.png", "run.json"}
     with np.load(tmp_path / "depth.npz") as saved:
         assert set(saved.files) == {"depth", "std", "confidence", "principal_point", "crop_offset"}

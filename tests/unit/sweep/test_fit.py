@@ -11,10 +11,11 @@ from torch import Tensor
 
 from focalsweep import Camera, FocalStack
 from focalsweep.errors import say
-from focalsweep.optics.thin_lens import lens_distance
+from focalsweep.optics.thin_lens import blur_slope_px, lens_distance
 from focalsweep.sweep.colour import project_to_dominant_colour
 from focalsweep.sweep.fit import Fit, check_fit
-from focalsweep.types import RelativeLens, StackRecord
+from focalsweep.types import RelativeLens, StackRecord, StageLens
+from focalsweep.validation import as_setting
 from tests.demo import demo_stack
 from tests.rendering import render_plane
 
@@ -132,14 +133,64 @@ def test_without_texture_nothing_is_said() -> None:
     fit = check_fit(flat)
     assert fit.fits is None
     assert "too little texture" in fit.sentence
-    assert math.isinf(fit.blur_error)
+    assert fit.blur_error is not None and math.isinf(fit.blur_error)
 
 
 def test_without_a_unit_only_the_photos_are_judged() -> None:
     """The blur of a relative lens is measured; nobody said it wrongly."""
     stack = small_demo()
     lens = RelativeLens(torch.full((1, stack.frame_count), 1.0, dtype=torch.float64))
-    assert check_fit(stack._unchecked(camera=lens)).causes == ()
+    fit = check_fit(stack._unchecked(camera=lens))
+    assert fit.causes == ()
+    assert fit.blur is None
+
+
+def on_a_stage(stack: FocalStack, slope: float = 1.0, measure: bool = False) -> FocalStack:
+    """The same photos, as if a stage had moved through inverse depth: 1 mm of height for each dioptre."""
+    inverse, blur = 1 / stack.focus_distances, blur_slope_px(stack.focus_distances, stack.camera, stack.magnification)
+    lens = StageLens(slope * blur, height_unit=1e-3, measure_blur=measure)
+    return stack._unchecked(focus_distances=1 / inverse, camera=lens, magnification=torch.ones_like(inverse))
+
+
+def test_a_stage_with_a_known_aperture() -> None:
+    fit = check_fit(on_a_stage(small_demo()))
+    assert fit.fits is True
+    assert fit.blur == pytest.approx(1, rel=0.03)
+    wrong = check_fit(on_a_stage(small_demo(), slope=0.5))
+    assert wrong.fits is False
+    assert names(wrong) == ["stage"]
+    assert "2 times the blur" in wrong.sentence
+    assert "--step-um" in say(wrong.sentence, {"step": "--step-um"})
+
+
+def test_a_stage_whose_blur_is_measured_tells_no_factor() -> None:
+    fit = check_fit(on_a_stage(small_demo(), slope=0.9, measure=True))
+    assert fit.fits is True
+    assert fit.blur is None
+    assert "times" not in fit.sentence
+    assert fit.to_json()["blur"] is None
+
+
+def test_positions_of_a_stage_exchanged() -> None:
+    stack = on_a_stage(small_demo())
+    swapped = stack.focus_distances.clone()
+    swapped[:, [2, 3]] = swapped[:, [3, 2]]
+    order = swapped[0].argsort()
+    wrong = stack._unchecked(images=stack.images[:, order], focus_distances=swapped[:, order])
+    fit = check_fit(wrong, names=list("abcdefghij"))
+    assert names(fit)[0] == "exchanged"
+    assert "c and d seem exchanged: exchange their positions" in fit.sentence
+
+
+def test_many_frames_of_a_stage() -> None:
+    """Numbers of the lens stay as they are where settings of frames are picked out."""
+    stack = on_a_stage(small_demo())
+    times = -(-12 // stack.frame_count)
+    noise = 0.002 * torch.randn((1, times * stack.frame_count, *stack.images.shape[2:]))
+    lens = StageLens(as_setting("", stack.camera.slope_px).repeat(1, times), height_unit=1e-3)  # type: ignore[union-attr]
+    distances = stack.focus_distances.repeat(1, times) + 1e-5 * torch.arange(noise.shape[1])
+    many = FocalStack(stack.images.repeat(1, times, 1, 1, 1) + noise, distances, lens)
+    assert check_fit(many).blur is not None
 
 
 def test_two_apertures_at_one_distance() -> None:
