@@ -26,7 +26,7 @@ RANGE = 0.12  # to either side of wrong distances, where metadata is coarse
 
 def with_ranges(stack: FocalStack) -> FocalStack:
     ranges = tuple(((1 - RANGE) * d, (1 + RANGE) * d) for d in stack.focus_distances.tolist())
-    return stack._unchecked(record=replace(stack.record, focus_ranges=ranges))
+    return replace(stack, record=replace(stack.record, focus_ranges=ranges))
 
 
 def cases(right: FocalStack) -> dict[str, tuple[FocalStack, tuple[str, ...]]]:

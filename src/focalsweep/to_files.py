@@ -29,8 +29,7 @@ class Job:
     """How stacks are to be worked on; every part is checked before the work begins.
 
     Args:
-        method, planes, refine, calibrate, strict, lens, memory, device: as `estimate_depth` takes them.
-        known_distance: likewise.
+        method, planes, refine, calibrate, strict, lens, memory, known_distance, device: as `estimate_depth` takes them.
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.

@@ -63,10 +63,12 @@ def test_another_scene_is_right_in_the_corners_with_it(bend: float) -> None:
 
 def test_the_result_says_what_was_done() -> None:
     stack, _ = curved_plane((-0.15, 0.05), 0.9, seed=7)
-    result = estimate_depth(stack, "argmin", lens=made().profile)
+    result = estimate_depth(stack, "argmin", calibrate="off", lens=made().profile)
     assert result.record["lens"]["curvature"]["radii"] == made().profile.curvature.radii  # type: ignore[union-attr]
     assert any("field curvature of +0.2" in note for note in result.record["warnings"])
     assert result.record["focus_distances"] == pytest.approx(stack.focus_distances.tolist())
+    effective = CAMERA.f_number / made().profile.blur.value  # type: ignore[union-attr]
+    assert result.camera.f_number == pytest.approx(effective)  # type: ignore[union-attr]
     assert "lens" not in estimate_depth(stack, "argmin").record
 
 

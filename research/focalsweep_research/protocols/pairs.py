@@ -25,7 +25,8 @@ from focalsweep_research.protocols.stacks import some
 
 Array = npt.NDArray[Any]
 NEAR, FAR = 1.75, 6.0  # metres, of the pixels that count: beyond the focus, where blur grows steadily
-PLANES = (1.68, 14.0)  # metres: wide enough for a blur that grows a fifth faster than told
+PLANES = (1.68, 9.0)  # metres: wide enough for a blur that grows an eighth faster than told
+LEAST_INLIERS = 150  # below it a registration is not to be trusted
 TEN = 10  # pairs whose measured depth the growth of blur is found from; the others are measured
 LEAST_AWAY = 0.15  # dioptres from the focus, of a point that sets the scale
 BORDER = 24  # pixels, of which registration has drawn some out
@@ -106,7 +107,8 @@ def evaluate_pairs(
     """Errors by the told blur, by one measured point of each pair, and by the growth that ten pairs have."""
     rows, growths = [], {}
     planes = DepthGrid.uniform_in_inverse_depth(*PLANES, 64)
-    items = list(some(range(len(pairs)), share))
+    trusted = [i for i, shift in enumerate(pairs.shifts.values()) if shift.inliers >= LEAST_INLIERS]
+    items = list(some(trusted or range(len(pairs)), share))
     count = min(TEN, len(items) // 2)
     tenth = set(items[:: max(1, len(items) // max(count, 1))][:count])
     for name in names:

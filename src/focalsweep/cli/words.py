@@ -42,7 +42,6 @@ FLAGS = {
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
-    "calibrate": {"region": "--region", "distances": "--distance"},
     "refocus": {
         "at": "--at",
         "aperture": "--f-number",
@@ -53,6 +52,7 @@ FLAGS_OF_OTHERS = {
         "movie": "--movie",
         "size": "--size",
     },
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }

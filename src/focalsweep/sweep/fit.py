@@ -60,6 +60,7 @@ class Fit:
         misfit: median of the textured pixels; 1 is noise alone.
         blur: how many times the told amount of blur the photos have; None where nobody told it.
         blur_error: one standard error of its logarithm, of measuring alone.
+        bracketed: whether so much of the scene lies between the focus distances that the amount of blur is sure.
         causes: mistakes that would explain them, the likeliest first; none where the settings fit.
         map: misfit of every pixel of the preview, H W.
     """
@@ -69,6 +70,7 @@ class Fit:
     misfit: float
     blur: float | None
     blur_error: float | None
+    bracketed: bool
     causes: tuple[Cause, ...]
     map: npt.NDArray[np.float32]
 
@@ -147,6 +149,7 @@ def _fit(full: Misfit, fits: bool | None, amount: _Amount, causes: list[Cause]) 
         misfit=float(lowest[pixels].median()) / freedom,
         blur=amount.factor if told else None,
         blur_error=amount.error if told else None,
+        bracketed=full.bracketed,
         causes=tuple(causes),
         map=(lowest / freedom).float().cpu().numpy(),
     )
@@ -199,10 +202,11 @@ class _Amount:
 def _measure(full: Misfit, small: Misfit, told: Guess) -> tuple[Misfit, _Amount]:
     """The amount of blur that explains the frames best, whatever was told; and the size to judge others at."""
     told_px = small.blur_px(told)
-    scores: dict[float, float] = {}
+    scores = {1.0: small.score(told)}
     for px in BLURS_PX:
         scores[px / told_px] = small.score(told.with_blur(px / told_px))
-        if min(list(scores.values())[-RISES:]) > min(scores.values()):  # wider blurs take longest
+        tried = list(scores.values())[1:]
+        if min(tried[-RISES:]) > min(tried):  # wider blurs take longest
             break
     start = min(scores, key=scores.__getitem__)
     judge = small if start * told_px >= HALF_ENOUGH_PX else full

@@ -37,7 +37,8 @@ class Guess:
     @property
     def numbers(self) -> tuple[float, ...]:
         """All of it, for comparing guesses."""
-        lens = (torch.as_tensor(value, dtype=torch.float64).flatten().tolist() for value in vars(self.camera).values())
+        known = (value for value in vars(self.camera).values() if value is not None)
+        lens = (torch.as_tensor(value, dtype=torch.float64).flatten().tolist() for value in known)
         return (*self.focus_distances, *(number for values in lens for number in values))
 
     def with_blur(self, factor: float) -> Guess:
@@ -75,11 +76,19 @@ class Misfit:
         return (top > TEXTURE * self.noise_std**2) & (top > CONTRAST * self.energy.amin(0))
 
     @cached_property
+    def _inner(self) -> Tensor:  # H W
+        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
+        return self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether enough of the scene lies between the focus distances."""
+        return bool(self._inner.float().mean() > LEAST_INNER)
+
+    @cached_property
     def pixels(self) -> Tensor:  # H W
         """Those that guesses are compared over."""
-        peak = self.energy[self.stack.focus_distances[0].argsort()].argmax(0)
-        inner = self.informative & (peak > 0) & (peak < self.stack.frame_count - 1)
-        return inner if inner.float().mean() > LEAST_INNER else self.informative
+        return self._inner if self.bracketed else self.informative
 
     @property
     def enough(self) -> bool:

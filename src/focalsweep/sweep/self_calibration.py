@@ -30,6 +30,7 @@ SURE = 2.0  # standard errors; settings that differ by less are kept
 FARTHEST = math.log(1.7)  # what no aperture and no distance scale is off by
 APERTURE = 0.15  # standard deviation of the logarithm of blur over that of the f-number, of real lenses
 STEPS = 5
+LEAST_TOLD = 0.005
 OPEN = 0.5  # of what the photos differ by from exact settings: distances may be at fault as well as the aperture
 
 
@@ -78,9 +79,9 @@ class Calibration:
     def sentence(self) -> Sentence | None:
         """What was changed, in one line; None where nothing was."""
         changes: list[str] = []
-        if self.focus != 1.0:
+        if abs(self.focus - 1.0) > LEAST_TOLD:
             changes.append(Sentence("{focus_distances} {times:.2f} times as far", times=self.focus))
-        if self.blur != 1.0:
+        if abs(self.blur - 1.0) > LEAST_TOLD:
             changes.append(f"the blur {self.blur:.2f} times as wide")
         if not changes:
             return None
@@ -109,7 +110,7 @@ def self_calibration(stack: FocalStack, fit: Fit, mode: str = "auto") -> Calibra
     blamed = fit.causes[0].name if fit.causes else ""
     if mode == "off" or fit.blur is None or fit.blur_error is None or fit.fits is None:
         return Calibration()
-    if not (fit.fits or blamed in OF_AMOUNT):
+    if not (fit.fits or blamed in OF_AMOUNT) or not fit.bracketed:
         return Calibration()
     off, error = math.log(fit.blur), math.hypot(fit.blur_error, MODEL_ERROR)
     if abs(off) > FARTHEST:
@@ -136,8 +137,8 @@ def _shares(spread: float, mode: str) -> tuple[float, float]:
     """How much of what the blur is off by the distances take; and what their scale is still off by."""
     if mode == "blur":
         return 0.0, 0.0
-    if mode == "focus":
-        return 1.0, 0.0
+    if mode == "focus":  # an offset that all distances share is never seen
+        return 1.0, spread
     both = math.hypot(spread, APERTURE)
     return (spread / both) ** 2, spread * APERTURE / both
 

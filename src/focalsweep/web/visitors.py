@@ -283,7 +283,7 @@ class Visitors:
             for _, _, key in may_go[:too_many]:
                 self.leave(key)
             if len(may_go) < too_many:
-                raise InputError(f"{holding} others are here already: come back in a few minutes")
+                raise ValueError(f"{holding} others are here already: come back in a few minutes")
 
     def _forget_names(self) -> None:
         """Those who did nothing for longest and have no files."""

@@ -23,7 +23,7 @@ PHRASES = {
     "aligned": "“aligned” in stack.toml",
     'order="near-to-far"': "“near to far” under “Without distances, the photos run”",
     'order="far-to-near"': "“far to near” under “Without distances, the photos run”",
-    'calibrate="off"': "--calibrate off on the command line",
+    'calibrate="off"': "“calibrate” off on the command line",
     "images": "the photos",
     "memory": "memory",
     "camera": "the camera",

@@ -26,12 +26,12 @@ PYTHON_ALONE = {
 """What neither the command line nor the page can get wrong."""
 NOT_ON_THE_PAGE = {
     "alignment",
+    "distances",
+    "lens",
+    "region",
     "save_alignment",
     "calibrate",
     "known_distance",
-    "lens",
-    "region",
-    "distances",
     "step",
     "pixel_size",
     "numerical_aperture",

@@ -85,7 +85,12 @@ def test_ranges_take_their_share() -> None:
 
 def test_what_is_wrong_otherwise_is_left_alone() -> None:
     stack = stack_of([0.4, 0.6, 1.0])
-    for fit in (fit_of(1.3, "order"), fit_of(3.0, "f_number"), replace(fit_of(1.3), blur=None, blur_error=None)):
+    for fit in (
+        fit_of(1.3, "order"),
+        replace(fit_of(1.3), bracketed=False),
+        fit_of(3.0, "f_number"),
+        replace(fit_of(1.3), blur=None, blur_error=None),
+    ):
         assert self_calibration(stack, fit) == Calibration()
     assert self_calibration(stack, fit_of(1.3), "off") == Calibration()
     assert self_calibration(stack, fit_of(1.3, "f_number")).blur == pytest.approx(1.3)
