@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint wheel bench clean
+.PHONY: demo test lint wheel fuzz bench clean
 
 demo: $(VENV)/.ready  ## depth, error bar and sharp picture of the bundled stack, into out/demo
 	$(BIN)/focalsweep demo -o out/demo
@@ -18,6 +18,11 @@ lint: $(VENV)/.ready
 
 wheel: $(VENV)/.ready  ## the product's wheel, built, and tried in a new environment that has nothing else
 	FOCALSWEEP_EMPTY_VENV=1 $(BIN)/python -m pytest -s tests/e2e/test_wheel.py
+
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.ready  ## what strangers may send, FUZZ_SECONDS for each of nine targets; crashes go to fuzz/crashes
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'atheris>=3'
+	$(BIN)/python -m fuzz.run $(FUZZ_SECONDS)
 
 bench: $(VENV)/.ready  ## speed against the scikit-image pipeline and the bare transforms
 	$(BIN)/focalsweep bench speed

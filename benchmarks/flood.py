@@ -27,11 +27,11 @@ from typing import Any
 
 import psutil
 import torch
-from tests.e2e.browsing import page_server
-from tests.e2e.running import write_small_stack
 
+from focalsweep.photos.demo import DEMO_STACK
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
+from tests.e2e.browsing import page_server
 
 VISITORS, HOSTILE = 100, 33
 AFTER_SECONDS = 60.0
@@ -182,8 +182,8 @@ async def unread(flood: Flood) -> None:
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"".join(flood.head("GET", "/config", 0).replace(b"close", b"keep-alive") for _ in range(20)))
     await asyncio.sleep(5)
-    for _, open_one in [*held, (reader, writer)]:
-        open_one.transport.abort()
+    for _, each in [*held, (reader, writer)]:
+        each.transport.abort()
 
 
 ATTACKS: list[Callable[[Flood], Awaitable[None]]] = [
@@ -284,8 +284,8 @@ def main() -> None:
         sys.exit(__doc__)
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 300.0
     with tempfile.TemporaryDirectory() as name:
-        shots = write_small_stack(Path(name) / "shots")
-        photos = {path.name: path.read_bytes() for path in sorted(shots.iterdir())}
+        files = [*sorted(DEMO_STACK.glob("frame_*")), DEMO_STACK / "stack.toml"]
+        photos = {path.name: path.read_bytes() for path in files}
         with page_server(Path(name) / "page", attacked=True) as server:
             flood = Flood(int(server.address.rstrip("/").rpartition(":")[2]), photos)
             found = asyncio.run(run(flood, psutil.Process(server.process.pid), server.temporary, seconds))

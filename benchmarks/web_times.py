@@ -16,10 +16,10 @@ import urllib.request
 from pathlib import Path
 
 import torch
-from tests.e2e.browsing import browser_page, run_example
 
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep_research.environment import describe
+from tests.e2e.browsing import browser_page, run_example
 
 PORT = 7861
 

@@ -17,14 +17,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.rendering import RIGS, render_plane
-
 from focalsweep import DepthGrid, Disk, PaperCost, ReblurCost, cost_volume, estimate_depth, load_stack
 from focalsweep.optics.psf import Sampled
 from focalsweep.photos.demo import DEMO_STACK
 from focalsweep.results.writing import json_bytes, write_files
 from focalsweep.sweep.argmin import find_minimum
 from focalsweep_research.environment import describe
+from tests.rendering import RIGS, render_plane
 
 Cost = PaperCost | ReblurCost
 TRUE_PLANES = (6, 14, 22, 32, 42, 52)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from hypothesis import settings
+
 from tests.e2e.running import Run, runner
 
 settings.register_profile("focalsweep", max_examples=25, deadline=None, derandomize=True)

@@ -10,13 +10,13 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from tests.e2e.running import Run, assert_refused, contents, runner
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.benchmark.files import BenchmarkFiles
 from focalsweep_research.benchmark.objects import make_library
 from focalsweep_research.benchmark.renderer import RenderConfig, RenderedStack, Renderer, scene_of
 from focalsweep_research.cli.render import read_picture_size
+from tests.e2e.running import Run, assert_refused, contents, runner
+from tests.errors import assert_one_sentence, message_of
 
 pytest.importorskip("mitsuba", reason="Mitsuba comes with pip install 'focalsweep-research'")
 OpenEXR = pytest.importorskip("OpenEXR", reason="OpenEXR comes with pip install 'focalsweep-research'")

@@ -26,7 +26,7 @@ from focalsweep.optics.profile import LensProfile, corrected_settings, raised
 from focalsweep.optics.thin_lens import blur_slope_px, image_distance
 from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
 from focalsweep.photos.fusing import FrameWeights, fuse_frames
-from focalsweep.photos.lens_profiles import AUTO, OFF, Lens, choose_profile, same_aperture
+from focalsweep.photos.lens_profiles import AUTO, OFF, Lens, choose_profile, note_of_profile, same_aperture
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
@@ -67,8 +67,8 @@ def estimate_depth(
     refine: bool = True,
     calibrate: str = "auto",
     strict: bool = False,
-    known_distance: KnownDistance | None = None,
     lens: Lens = AUTO,
+    known_distance: KnownDistance | None = None,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -90,10 +90,10 @@ def estimate_depth(
         calibrate: "auto" takes the growth of blur, or the scale of focus distances of which ranges are known, as the
             photos have it; "blur" trusts the distances, "focus" the camera, "off" both: so it is for a batch.
         strict: settings that do not explain the photos are an error, not a warning.
-        known_distance: one that was measured, `KnownDistance(metres, column, row)` at a pixel of the sharp picture; it
-            sets the scale.
         lens: a lens profile (`focalsweep calibrate` makes it), its file, or a folder of them; "auto": of the user's
             configuration folder the one that the photos' metadata names, if it is there; "off": none.
+        known_distance: one that was measured, `KnownDistance(metres, column, row)` at a pixel of the sharp picture; it
+            sets the scale.
         memory: bytes that the whole process may take (on a GPU: that sweep and network may take of the GPU's). Tiles
             and, if need be, the working size are made smaller to keep it; what cannot be kept is told. A batch keeps
             its size: there only tiles are smaller.
@@ -102,8 +102,8 @@ def estimate_depth(
         **settings: for photos, as `load_stack` takes them: focal_length, focus_distances, relative, align ...
     """
     options: dict[str, Any] = {"planes": planes, "refine": refine, "calibrate": calibrate, "strict": strict}
-    options |= {"known_distance": known_distance, "lens": lens, "memory": memory, "device": device}
-    return estimate(photos, method, **options, progress=progress, **settings).result
+    options |= {"lens": lens, "known_distance": known_distance}
+    return estimate(photos, method, **options, memory=memory, device=device, progress=progress, **settings).result
 
 
 def estimate(
@@ -114,8 +114,8 @@ def estimate(
     refine: bool = True,
     calibrate: str = "auto",
     strict: bool = False,
-    known_distance: KnownDistance | None = None,
     lens: Lens = AUTO,
+    known_distance: KnownDistance | None = None,
     memory: int | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -132,13 +132,13 @@ def estimate(
                 name=SettingName(min(settings)), field=min(settings), value=settings[min(settings)],
             )  # fmt: skip
         if photos.batched:
-            if known_distance:
-                check_known_distance(photos)
             if lens not in (AUTO, OFF):
                 raise InputError(
                     "a batch of stacks takes no lens profile",
                     field="lens", value=lens, remedy="give the stacks one by one, or leave out {lens}",
                 )  # fmt: skip
+            if known_distance:
+                check_known_distance(photos)
             return _estimate_batch(photos.to(device), choice, planes, memory, progress)
         frames: Frames = FramesInMemory(photos)
         device = device or photos.images.device
@@ -146,8 +146,9 @@ def estimate(
         opened = photos if isinstance(photos, Photos) else open_photos(photos, **settings)
         (progress or silent)("aligning", 0.0)
         frames = opened.register(progress, COPY_BYTES if memory is None else min(COPY_BYTES, memory // COPY_SHARE))
-    trust = Trust(refine, check_mode(calibrate), strict, known_distance, lens)
-    return _estimate_frames(frames, choice, planes, trust, memory, torch.device(device or "cpu"), progress or silent)
+    trust = Trust(refine, check_mode(calibrate), strict, known_distance)
+    device, progress = torch.device(device or "cpu"), progress or silent
+    return _estimate_frames(frames, choice, planes, trust, lens, memory, device, progress)
 
 
 def _estimate_frames(
@@ -171,11 +172,10 @@ def _estimate_frames(
     with torch.no_grad():
         preview, channels = _preview(frames, settings, chosen, device, progress)
         settled = settle(settings, preview, chosen, frames.size, trust, progress)
-        settings, preview, fit = settled.settings, settled.preview, settled.fit
-        known = settings
-        if profile:
-            settings, preview = raised(settings, profile.lift), raised(preview, profile.lift)
-            planes = planes and profile.apparent(planes, frames.settings, frames.size, profile.lift)
+        known, fit = settled.settings, settled.fit
+        settings, preview = (raised(one, profile.lift if profile else 0.0) for one in (known, settled.preview))
+        if profile and planes:
+            planes = profile.apparent(planes, known, frames.size, profile.lift)
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
@@ -213,8 +213,7 @@ def _estimate_frames(
             result = replace(result, all_in_focus=sharp.numpy())
         measured = dict(settled.measured)
     if profile:
-        result = replace(_by_flat_field(result, profile, frames.settings), camera=known.camera)
-        notes.append(_note_of(profile, frames.settings, frames.size))
+        result = _with_flat_field(result, profile, known)
     if isinstance(settings.camera, StageLens):
         result = _as_heights(result, settings.camera)
     if trust.known_distance:
@@ -224,7 +223,7 @@ def _estimate_frames(
         "depth": estimated - estimated_from,
         "after_depth": time.perf_counter() - estimated,
     }
-    warnings = (*settled.warnings, *notes, *warnings)
+    warnings = (*notes, *settled.warnings, *warnings)
     record = {**result.record, **_known_of(known, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
     record["summary"] = _summary(result, settings.frame_count)
     return Estimate(replace(result, record=record, fit=fit), stack)
@@ -301,31 +300,6 @@ def _check_blur(settings: FocalStack, planes: DepthGrid | None, size: tuple[int,
             remedy="check {focal_length}, {f_number}, {pixel_pitch} and {focus_distances}{near_too}",
             near_too=Sentence(", and {near}") if planes else "",
         )  # fmt: skip
-
-
-def _by_profile(settings: FocalStack, profile: LensProfile | None) -> FocalStack:
-    """The settings as the lens really has them."""
-    if profile is None:
-        return settings
-    return corrected_settings(settings, profile, aperture=same_aperture(profile, settings))
-
-
-def _by_flat_field(result: DepthResult, profile: LensProfile, settings: FocalStack) -> DepthResult:
-    """Depth as it seems through a lens whose field is curved, and `raised` -> depth as it is."""
-    depth, std = profile.flatten_field(torch.from_numpy(result.depth), torch.from_numpy(result.std), settings)
-    focus = [1 / (1 / distance - profile.lift) for distance in result.record["focus_distances"]]
-    record = {**result.record, "focus_distances": focus, "lens": profile.to_json()}
-    return replace(result, depth=depth.numpy(), std=std.numpy(), record=record)
-
-
-def _note_of(profile: LensProfile, settings: FocalStack, size: tuple[int, int]) -> Sentence:
-    """One line on what a profile does to these photos."""
-    low, high = profile.curvature_range(settings, size)
-    blur = f"{profile.blur.value:.2f}" if same_aperture(profile, settings) else "1 (it was made at another aperture)"
-    return Sentence(
-        "lens profile {name} ({title}): field curvature of {most:+.2g} 1/m taken out, blur times {blur}",
-        name=Path(profile.name).name or "as given", title=profile.title, most=max(low, high, key=abs), blur=blur,
-    )  # fmt: skip
 
 
 def _check_focus(stack: FocalStack, planes: DepthGrid | None) -> None:

@@ -29,7 +29,8 @@ class Job:
     """How stacks are to be worked on; every part is checked before the work begins.
 
     Args:
-        method, planes, refine, calibrate, strict, lens, memory, known_distance, device: as `estimate_depth` takes them.
+        method, planes, refine, calibrate, strict, lens, memory, device: as `estimate_depth` takes them.
+        known_distance: likewise.
         exports: files to write beside the usual ones, see `results.exports.EXPORTS`.
         sheet: write sheet.png as well.
         settings: of the photos, as `load_stack` takes them.
@@ -73,10 +74,11 @@ def estimate_to_files(photos: Source, output: Path, job: Job, progress: Progress
     from focalsweep.estimate import estimate
     from focalsweep.photos.photo_stack import Photos
     from focalsweep.results.contact_sheet import contact_sheet
-    from focalsweep.results.folder import MANIFEST, refuse_strangers
+    from focalsweep.results.folder import MANIFEST, finish_earlier, refuse_strangers
     from focalsweep.results.writing import write_result
 
     start = time.perf_counter()
+    finish_earlier(output)
     refuse_strangers(output, [*ALWAYS, MANIFEST])  # before the work; and once more when it is written
     settings = {} if isinstance(photos, Photos) else job.settings
     found = estimate(

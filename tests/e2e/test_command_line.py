@@ -40,6 +40,23 @@ def test_depth_writes_what_it_says(small_stack: Path, tmp_path: Path) -> None:
     assert len(run["focus_distances"]) == 3
 
 
+def test_an_alignment_is_saved_and_given_again(small_stack: Path, tmp_path: Path, run: Run) -> None:
+    """The photos of another channel have other names; a stack that is registered already needs none."""
+    shots, other, saved = tmp_path / "shots", tmp_path / "other", tmp_path / "sweep.json"
+    shutil.copytree(small_stack, shots)
+    settings = (shots / "stack.toml").read_text().replace("aligned = true", "aligned = false")
+    (shots / "stack.toml").write_text(settings)
+    shutil.copytree(shots, other)
+    for name in FRAME_NAMES:
+        (other / name).rename(other / f"blue_{name}")
+    (other / "stack.toml").write_text(settings.replace('file = "', 'file = "blue_'))
+    assert run("depth", shots, "-o", tmp_path / "a", "--save-alignment", saved).status == 0
+    assert run("depth", other, "-o", tmp_path / "b", "--use-alignment", saved).status == 0
+    with np.load(tmp_path / "a" / "depth.npz") as first, np.load(tmp_path / "b" / "depth.npz") as second:
+        np.testing.assert_array_equal(first["depth"], second["depth"])
+    assert_refused(run("depth", small_stack, "-o", tmp_path / "c", "--use-alignment", saved), "--use-alignment")
+
+
 def test_json_is_all_of_standard_output(small_stack: Path, tmp_path: Path, run: Run) -> None:
     done = run("depth", small_stack, "-o", tmp_path / "out", "--json")
     summary = json.loads(done.out)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from focalsweep_research.tables import paper_report
+from focalsweep_research.tables import fit_report, paper_report
 from focalsweep_research.tables.records import Record, read_records
 from focalsweep_research.tables.tables import markdown_table, table_of
 
@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/baselines.md",
     "docs/scale.md",
     "docs/lenses.md",
+    "docs/microscope.md",
     "docs/fit.md",
 )
 
@@ -203,18 +204,6 @@ def registration_table(records: dict[str, Record]) -> str:
     return markdown_table(header, rows)
 
 
-def beside_table(records: dict[str, Record]) -> str:
-    """Seconds of a run alone and beside busy processes, one after the other."""
-    rows = []
-    for name, row in records["photo-speed-beside"]["rows"].items():
-        alone, beside = row["ours"]["seconds"], row["beside"]["seconds"]
-        load = f"{row['load_average']:.1f}"
-        rows.append(
-            [name, str(row["beside"]["jobs"]), f"{alone:.1f}", f"{beside:.1f}", f"{beside / alone:.2f} x", load]
-        )
-    return markdown_table(["", "busy processes", "alone, s", "beside them, s", "ratio", "load average before"], rows)
-
-
 def layered_table(records: dict[str, Record]) -> str:
     """PSNR of the layered renderer against Mitsuba, by focus distance."""
     measured = records["layered-against-mitsuba"]["rows"]
@@ -261,63 +250,6 @@ def carpet_table(records: dict[str, Record]) -> str:
             rows.append([row["photos"], row["profile_of"] or "none", *cells])
     header = ["photos", "profile from photos", "left corner", "right corner", "middle, median", "corners, in std"]
     return markdown_table(header, rows)
-
-
-def mistakes_table(records: dict[str, Record]) -> str:
-    """Of deliberate mistakes: how many were made, noticed, and named first or second."""
-    rows = records["mistakes"]["rows"]
-    kinds: dict[str, Callable[[str], bool]] = {
-        "demo": lambda stack: stack == "demo",
-        "rendered stacks": lambda stack: stack.startswith(("room", "boxes")),
-        "real photos": lambda stack: stack.startswith(("pixel", "canon")),
-    }
-    lines = []
-    for mistake in [*dict.fromkeys(row["mistake"] for row in rows), "all"]:
-        cells = []
-        for of_kind in kinds.values():
-            some = [row for row in rows if mistake in (row["mistake"], "all") and of_kind(row["stack"])]
-            noticed, named = (sum(row[key] for row in some) for key in ("noticed", "named"))
-            cells.append(f"{noticed}, {named} of {len(some)}" if some else "")
-        lines.append([mistake, *cells])
-    return markdown_table(["noticed, and named first or second", *kinds], lines)
-
-
-def right_settings_table(records: dict[str, Record]) -> str:
-    """What is said of stacks whose settings are right."""
-    right = records["mistakes"]["right"]
-    real = [row for row in right if not row["stack"].startswith(("room", "boxes", "demo"))]
-    rendered = [row for row in right if row["stack"].startswith(("room", "boxes"))]
-    false = sum(row["fits"] is False for row in rendered)
-    lines = [[f"{len(rendered)} rendered stacks", f"{false} false alarms", "", ""]]
-    for row in [next(row for row in right if row["stack"] == "demo"), *real]:
-        fits = {True: "fits", False: "does not fit", None: "cannot tell"}[row["fits"]]
-        blur = "" if row["blur"] is None else f"{row['blur']:.2f}"
-        lines.append([row["stack"], fits, f"{row['explained']:.0%}", blur])
-    return markdown_table(["", "told", "explained", "times the told blur"], lines)
-
-
-def calibrations_table(records: dict[str, Record]) -> str:
-    """Depth of the demo by wrong settings, by mode of calibration."""
-    lines = [
-        [
-            row["wrong"],
-            row["calibrate"],
-            f"{row['median_error']:.2%}",
-            f"{row['std']:.1%}",
-            f"{row['beyond_3_std']:.1%}",
-        ]
-        for row in records["calibrations"]["rows"]
-    ]
-    return markdown_table(["wrong", "--calibrate", "median error", "std", "off by more than 3 std"], lines)
-
-
-def measured_pairs_table(records: dict[str, Record]) -> str:
-    """Real pairs beyond their focus, by where the growth of blur comes from."""
-    lines = [
-        [row["method"], row["blur_from"], str(row["pairs"]), f"{row['abs_rel']:.3f}", f"{row['bias']:+.1%}"]
-        for row in records["measured-pairs"]["rows"]
-    ]
-    return markdown_table(["method", "growth of blur from", "pairs", "AbsRel", "bias"], lines)
 
 
 def cluster_table(records: dict[str, Record]) -> str:
@@ -409,6 +341,22 @@ def stragglers_table(records: dict[str, Record]) -> str:
     return markdown_table(["", "hours", "of the cores used", "computed again", "from the first idle worker, s"], rows)
 
 
+def wave_optics_table(records: dict[str, Record]) -> str:
+    """Heights under a microscope: error in steps, and tilt, by method."""
+    rows: dict[str, dict[str, Record]] = {}
+    for row in records["wave-optics"]["rows"]:
+        rows.setdefault(row["case"], {})[row["method"]] = row
+    methods = list(next(iter(rows.values())))
+    lines = []
+    for case, by_method in rows.items():
+        step = next(iter(by_method.values()))["step"] * 1e6
+        cells = [f"{by_method[name]['median_error_steps']:.3f}" for name in methods]
+        cells += [f"{by_method[name]['tilt']:.3f}" if "tilt" in by_method[name] else "" for name in methods]
+        lines.append([case, f"{step:.3g} um", *cells])
+    header = [f"{what}: {name}" for what in ("median error", "tilt") for name in methods]
+    return markdown_table(["", "step", *header], lines)
+
+
 TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "speed": speed_table,
     "scaling": scaling_table,
@@ -430,15 +378,14 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "photo-speed": photo_speed_table,
     "photo-stages": photo_stages_table,
     "registration": registration_table,
-    "photo-speed-beside": beside_table,
     "in-domain": paper_report.in_domain_table,
     "ratios": paper_report.ratio_table,
     "robustness": paper_report.robustness_tables,
     "papernet-packed": paper_report.packing_table,
-    "mistakes": mistakes_table,
-    "right-settings": right_settings_table,
-    "calibrations": calibrations_table,
-    "measured-pairs": measured_pairs_table,
+    "mistakes": fit_report.mistakes_table,
+    "right-settings": fit_report.right_settings_table,
+    "calibrations": fit_report.calibrations_table,
+    "measured-pairs": fit_report.measured_pairs_table,
     "cluster": cluster_table,
     "cluster-overhead": overhead_table,
     "scale-parts": parts_table,

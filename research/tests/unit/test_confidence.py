@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from research.tests import twins_errors as twins
-from tests.errors import assert_one_sentence, message_of
 from torch import Tensor
 
 from focalsweep.types import DepthGrid, DepthPrediction
@@ -24,6 +23,7 @@ from focalsweep_research.metrics.confidence import (
     sparsification_sums,
     within_a_plane,
 )
+from tests.errors import assert_one_sentence, message_of
 
 
 def noise(seed: int, shape: tuple[int, ...] = (1, 25, 31)) -> Tensor:

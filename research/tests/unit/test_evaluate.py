@@ -16,8 +16,6 @@ import tifffile
 import torch
 from research.tests.unit.datasets.test_defocusnet import codes, true_depth, write_exr
 from research.tests.unit.training.toy import silent
-from tests.errors import assert_one_sentence
-from tests.rendering import render_plane
 
 from focalsweep import DepthGrid, DepthPrediction, FocalStack
 from focalsweep.cli import main as command_line
@@ -33,6 +31,8 @@ from focalsweep_research.synthesis.generator_config import GeneratorConfig
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig
 from focalsweep_research.training.run import run_training
+from tests.errors import assert_one_sentence
+from tests.rendering import render_plane
 
 CONFIG = """
 network = "sweepnet"

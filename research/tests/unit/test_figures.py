@@ -8,12 +8,12 @@ import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
-from tests.errors import assert_one_sentence, message_of
-from tests.unit.results.test_contact_sheet import assert_clear
 
 from focalsweep.results.contact_sheet import Sheet
 from focalsweep.results.figures import NOTHING
 from focalsweep_research.drawing.comparison import Scene, comparison
+from tests.errors import assert_one_sentence, message_of
+from tests.unit.results.test_contact_sheet import assert_clear
 
 HEIGHT, WIDTH = 24, 36
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from PIL import Image
 from research.tests.unit.datasets.test_mobile_depth import write_scene
-from tests.demo import FOLDER, demo_stack
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep import estimate_depth
 from focalsweep_research.protocols.measured import evaluate_measured
 from focalsweep_research.tables.tables import table_of
+from tests.demo import FOLDER, demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from research.tests import twins_errors as twins
-from tests.errors import assert_one_sentence, message_of
 from torch import Tensor
 
 from focalsweep_research.metrics.errors import (
@@ -22,6 +21,7 @@ from focalsweep_research.metrics.errors import (
     picture_sums,
     rescaled,
 )
+from tests.errors import assert_one_sentence, message_of
 
 
 def random_pair(seed: int = 0, shape: tuple[int, ...] = (3, 20, 30)) -> tuple[Tensor, Tensor]:

@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.demo import FOLDER
-from tests.e2e.running import Run, assert_refused
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.methods import registry
 from focalsweep.methods.method import Method, Options
@@ -25,6 +22,9 @@ from focalsweep_research.datasets.prepared import prepare
 from focalsweep_research.protocols.methods import compared
 from focalsweep_research.protocols.planes import EVERY, evaluate_planes
 from focalsweep_research.tables.tables import table_of
+from tests.demo import FOLDER
+from tests.e2e.running import Run, assert_refused
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 LEFT = Region("demo", "left", "frame_3.png", (((10, 10), (150, 10), (150, 200), (10, 200)),))

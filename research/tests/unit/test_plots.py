@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.demo import demo_stack
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.cli import main as command_line
 from focalsweep.model.papernet import PaperNet
@@ -27,6 +25,8 @@ from focalsweep_research.drawing.plots import (
     plot_training,
 )
 from focalsweep_research.metrics.bands import BandErrors
+from tests.demo import demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.demo import FOLDER, demo_stack
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep import linear_to_srgb
 from focalsweep.types import FocalStack
 from focalsweep_research.protocols.real import evaluate_real, sharpness_agreement
 from focalsweep_research.tables.tables import table_of
+from tests.demo import FOLDER, demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 
 @pytest.fixture(scope="module")

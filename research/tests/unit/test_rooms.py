@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.e2e.running import Run, assert_refused
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.methods import registry
 from focalsweep.methods.method import Method, Options
@@ -35,6 +33,8 @@ from focalsweep_research.rooms.renderer import RenderedRoom, RoomRenderer, Rooms
 from focalsweep_research.rooms.scenes import Room
 from focalsweep_research.rooms.solids import Surface, quad
 from focalsweep_research.tables.tables import table_of
+from tests.e2e.running import Run, assert_refused
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 LIBRARY = make_library("test")

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep import DepthGrid
 from focalsweep.estimate import predict
@@ -10,6 +9,7 @@ from focalsweep.methods.registry import all_methods, choose_method
 from focalsweep_research.protocols import runtime
 from focalsweep_research.protocols.runtime import NAMES, evaluate_runtime, parts_of, peak_on_cpu
 from focalsweep_research.tables.tables import table_of
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 

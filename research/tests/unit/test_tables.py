@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.metrics.errors import METRICS
 from focalsweep_research.tables.tables import (
@@ -25,6 +24,7 @@ from focalsweep_research.tables.tables import (
     table_of,
     write_tables,
 )
+from tests.errors import assert_one_sentence, message_of
 
 ROWS = [
     {"method": "argmin", "group": "all", "mae": 0.0431, "delta_1.05": 0.74},

@@ -207,10 +207,10 @@ def read_job(
     sheet: bool,
     relative: bool = False,
     strict: bool = False,
+    lens: str = "auto",
     surface: str = "closed",
     calibrate: str = "auto",
     known_distance: str | None = None,
-    lens: str = "auto",
 ) -> Job:
     """The options of a run, or the first that makes no sense."""
     from focalsweep.methods.registry import choose_method
@@ -234,8 +234,8 @@ def read_job(
         )
     settings = {"relative": True} if relative else {}
     return Job(
-        method, find_device(device), _planes(near, far), refine, check_mode(calibrate), strict, lens, read_size(memory),
-        read_known_distance(known_distance), exports, sheet, settings, surface,
+        method, find_device(device), _planes(near, far), refine, check_mode(calibrate), strict, lens,
+        read_size(memory), read_known_distance(known_distance), exports, sheet, settings, surface,
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ FLAGS = {
 """Of `focalsweep depth`, by the argument that each one fills; the options are made with them."""
 FLAGS_OF_OTHERS = {
     "inspect": {"overwrite": "--force"},
+    "calibrate": {"region": "--region", "distances": "--distance"},
     "refocus": {
         "at": "--at",
         "aperture": "--f-number",
@@ -52,7 +53,6 @@ FLAGS_OF_OTHERS = {
         "movie": "--movie",
         "size": "--size",
     },
-    "calibrate": {"region": "--region", "distances": "--distance"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }

@@ -89,17 +89,20 @@ def fuse_frames(
 class _Allowed:
     """What depth says of one frame, h w each."""
 
-    blur_px: Array  # of what is nearest to focus around each pixel
+    squared_blur: Array  # px^2, of what is nearest to focus around each pixel
     tolerance: Array  # px^2, how far that may be off
-    hidden: Array  # 0 to 1: something nearer is blurred over the pixel
+    share: Array  # by which the frame counts less where something nearer is blurred over the pixel
 
     def prior(self, level: int, size: tuple[int, int]) -> Array:
         """How far the frame counts at a level of the pyramid of H W pixels."""
         import cv2
 
-        tolerance = self.tolerance + (SHARP_PX * 2**level) ** 2
-        prior = np.exp(-0.5 * self.blur_px**2 / tolerance) + LEAST_PRIOR
-        prior *= HIDDEN**self.hidden
+        prior = self.tolerance + np.float32((SHARP_PX * 2**level) ** 2)
+        np.divide(self.squared_blur, prior, out=prior)
+        prior *= np.float32(-0.5)
+        np.exp(prior, out=prior)
+        prior += np.float32(LEAST_PRIOR)
+        prior *= self.share
         shrinks = size[0] < prior.shape[0]
         method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
         return np.asarray(cv2.resize(prior, size[::-1], interpolation=method), np.float32)
@@ -160,7 +163,7 @@ class FrameWeights:
     def matters(self, number: int) -> NDArray[np.bool_]:  # h w
         """Where details of this frame may come into the picture, unless depth is plainly wrong."""
         allowed = self.of_frame(number)
-        return np.asarray(allowed.blur_px**2 < MATTERS**2 * (allowed.tolerance + SHARP_PX**2))
+        return np.asarray(allowed.squared_blur < MATTERS**2 * (allowed.tolerance + SHARP_PX**2))
 
     def of_frame(self, number: int) -> _Allowed:
         if self._known is None or self._known[0] != number:
@@ -173,8 +176,7 @@ class FrameWeights:
         hidden = np.zeros_like(away)
         for covers, _ in self._covers(at, slope):
             np.maximum(hidden, covers, out=hidden)
-        maps = (slope * away, (slope * self._tolerance) ** 2, hidden)
-        return _Allowed(*(values.astype(np.float32) for values in maps))
+        return _Allowed((slope * away) ** 2, (slope * self._tolerance) ** 2, np.float32(HIDDEN) ** hidden)
 
 
 def _extreme(values: Array, reach: int, way: int) -> Array:
@@ -209,7 +211,7 @@ class _Sum:
         import cv2
 
         self._brightest = max(self._brightest, float(roots.max()))
-        planes = [np.ascontiguousarray(roots[..., channel]) for channel in range(self._channels)]
+        planes: list[Array] = [np.asarray(plane, np.float32) for plane in cv2.split(roots)]
         for level, (band, weights) in enumerate(zip(self._bands, self._weights, strict=True)):
             prior = allowed.prior(level, weights.shape)
             if level + 1 == len(self._bands):

@@ -72,7 +72,9 @@ def read_hyperstack(path: Path) -> Hyperstack | None:
 
     try:
         with tifffile.TiffFile(path) as file:
-            if not (file.is_ome or file.is_imagej) or not file.series:
+            if not (file.is_ome or file.is_imagej) or _is_no_description(file.pages.first.description):
+                return None
+            if not file.series:  # this reads the description: not before it was looked at
                 return None
             series = file.series[0]
             pages = [
@@ -92,10 +94,15 @@ def read_hyperstack(path: Path) -> Hyperstack | None:
         return None
 
 
+def _is_no_description(text: str) -> bool:
+    """Too long, or with a document type: OME has none, and its entities could explode."""
+    return len(text) > LONGEST_XML or "<!DOCTYPE" in text or "<!ENTITY" in text
+
+
 def _ome(text: str, axes: str, lengths: tuple[int, ...]) -> Hyperstack:
     """OME's XML; a length without a unit is in micrometres."""
     found = Hyperstack("OME-TIFF", axes, lengths)
-    if len(text) > LONGEST_XML or "<!" in text[:4096].replace("<!--", ""):  # no document type: entities could explode
+    if _is_no_description(text):
         return found
     root = ElementTree.fromstring(text.encode())
     pixels = next((node for node in root.iter() if _tag(node) == "Pixels"), None)

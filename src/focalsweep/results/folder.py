@@ -73,6 +73,13 @@ def write_set(
     return [folder / name for name in (*writers, manifest)]
 
 
+def finish_earlier(folder: Path) -> None:
+    """Put in place what a run that was cut off had decided on: until then its files look like somebody else's."""
+    if (folder / HIDDEN).is_dir():
+        with locked(folder):
+            pass
+
+
 def swap_in(draft: Path, folder: Path, manifest: str = MANIFEST) -> None:
     """A folder of files that are whole, on the same disk, in place of the set of an older run."""
     with locked(folder):

@@ -70,12 +70,16 @@ class Space:
             inverse = np.where(depth > 0, 1 / depth, np.nan)
         return np.asarray(inverse if self.perspective else (inverse - self.offset) * self.gain, np.float32)
 
-    def point_std(self, depth: Array, std: Array) -> Array:
-        """Of z, for the standard deviation of depths or of heights."""
-        if self.perspective:
-            return std
+    def relief_std(self, depth: Array, std: Array) -> Array:
+        """For the standard deviation of depths or of heights."""
+        if self.unit == "micrometre":
+            return np.asarray(std * self.gain, np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(std * self.gain * (1 if self.unit == "micrometre" else 1 / depth**2), np.float32)
+            return np.asarray(std * self.gain / depth**2, np.float32)
+
+    def point_std(self, depth: Array, std: Array) -> Array:
+        """Of z."""
+        return std if self.perspective else self.relief_std(depth, std)
 
     def pixels(self, relief: Any) -> Any:
         """How many pixels as wide as they are there a unit of relief is long."""

@@ -20,12 +20,13 @@ import numpy.typing as npt
 from focalsweep.results.figures import LEAST_CONFIDENCE
 from focalsweep.results.geometry import NothingKnownError, Space, find_known, space_of
 from focalsweep.results.result import Array, DepthResult
-from focalsweep.results.triangulation import border, grid_size, point_errors, triangles
+from focalsweep.results.triangulation import Place, border, grid_size, point_errors, triangles
 
 MOST_FACES = 400_000
 MOST_SAMPLES = 2_000_000  # of the depth map, before it is simplified
 TILES = (32, 4)  # cells of the largest triangles, and of those in the smallest pictures
 DEPTH_ERROR = 1.0  # in pixels of the picture, as wide as they are there
+NOISE_KEPT = 0.5  # standard deviations of depth, that a triangle may be off besides
 TEXTURE_SHIFT_PX = 0.25  # a viewer shifts the picture inside a triangle whose corners differ in depth
 STEEPEST_DEGREES = 83.0  # between a surface and the picture plane: steeper is an edge, or noise
 LEAST_STEP = 0.02  # of the depth, without perspective of the whole range: less is noise
@@ -92,12 +93,16 @@ def surface_of(
     relief = edges.sharpened(relief)
     spacing = max(across[1], down[1])
 
-    def own(middle: Any, first: Any, last: Any, length: float) -> Any:
-        bend = np.abs(middle - (first + last) / 2) * (space.pixels(middle) / DEPTH_ERROR)
+    noise = _sampled_noise(space, result, across, down)
+    weight = space.pixels(relief)
+    weight /= DEPTH_ERROR + NOISE_KEPT * noise * weight
+
+    def own(place: Place, first: Any, last: Any, length: float) -> Any:
+        bend = np.abs(relief[place] - (first + last) / 2) * weight[place]
         if not space.perspective:
             return bend
         shift = length * spacing / 2 * np.abs(last - first) / (first + last)
-        return np.maximum(bend, shift / (TEXTURE_SHIFT_PX * max(1.0, spacing)))
+        return np.maximum(bend, shift / TEXTURE_SHIFT_PX)
 
     forced = None if kind == "closed" else edges.near_cuts(relief, seen, (down[1], across[1]))
     faces = triangles(point_errors(relief, own, tile, forced), tile, 1.0, most_faces)
@@ -148,6 +153,17 @@ def _sampled(
     grid = cv2.remap(relief, x, y, cv2.INTER_LINEAR, borderMode=border)
     seen = cv2.remap(known.astype(np.uint8), x, y, cv2.INTER_NEAREST, borderMode=border)
     return np.clip(grid, low, high), np.asarray(seen, bool)
+
+
+def _sampled_noise(space: Space, result: DepthResult, across: npt.NDArray[Any], down: npt.NDArray[Any]) -> Array:  # R C
+    """The standard deviation of the relief at points of the grid, no more than the relief itself has."""
+    rows, columns = (
+        np.clip(axis.astype(np.intp), 0, size - 1)
+        for axis, size in zip((down, across), result.depth.shape, strict=True)
+    )
+    at = np.ix_(rows, columns)
+    noise = space.relief_std(result.depth[at], result.std[at])
+    return np.nan_to_num(noise, nan=0.0, posinf=0.0)
 
 
 def _filled(values: Array, missing: Bools) -> Array:

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 Values = npt.NDArray[np.float32]
 Faces = npt.NDArray[np.int64]
-OwnError = Callable[[Any, Any, Any, float], Any]
-"""Of values at the middle and at both ends of a side so many cells long: what a triangle without the middle loses."""
+Place = tuple[slice, slice]
+OwnError = Callable[[Place, Any, Any, float], Any]
+"""Of points in the middle of sides so many cells long, and the values at both ends: what is lost without them."""
 
 
 def grid_size(length: int, cells: int, tile: int) -> int:
@@ -41,9 +42,9 @@ def point_errors(values: Values, own: OwnError, tile: int, forced: npt.NDArray[n
         two = 2 * step
         across, down = errors[0::two, step::two], errors[step::two, 0::two]
         ends = values[0::two, 0:-1:two], values[0::two, two::two]
-        np.maximum(across, own(values[0::two, step::two], *ends, two), out=across)
+        np.maximum(across, own(np.s_[0::two, step::two], *ends, two), out=across)
         ends = values[0:-1:two, 0::two], values[two::two, 0::two]
-        np.maximum(down, own(values[step::two, 0::two], *ends, two), out=down)
+        np.maximum(down, own(np.s_[step::two, 0::two], *ends, two), out=down)
         if step > 1:
             centres = errors[step // 2 :: step, step // 2 :: step]
             pairs = np.maximum(centres[:, 0::2], centres[:, 1::2])
@@ -53,11 +54,11 @@ def point_errors(values: Values, own: OwnError, tile: int, forced: npt.NDArray[n
             np.maximum(down[:, 1:], pairs[:, 1::2], out=down[:, 1:])
             np.maximum(down[:, :-1], pairs[:, 0::2], out=down[:, :-1])
         corners = values[0::two, 0::two]
-        middle, centre = values[step::two, step::two], errors[step::two, step::two]
-        falling = _falls(middle.shape)
+        centre = errors[step::two, step::two]
+        falling = _falls(centre.shape)
         first = np.where(falling, corners[:-1, :-1], corners[:-1, 1:])
         last = np.where(falling, corners[1:, 1:], corners[1:, :-1])
-        np.maximum(centre, own(middle, first, last, two * 2**0.5), out=centre)
+        np.maximum(centre, own(np.s_[step::two, step::two], first, last, two * 2**0.5), out=centre)
         for side in (across[:-1], across[1:], down[:, :-1], down[:, 1:]):
             np.maximum(centre, side, out=centre)
         step = two

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -294,10 +295,14 @@ def gaussian_taps(sigma_px: float) -> tuple[float, ...]:
 def gaussian_blur(maps: Tensor, sigma_px: float, dims: tuple[int, int] = (-2, -1)) -> Tensor:
     """Separable Gaussian over two axes, mirrored at the borders.
 
-    A sum of shifted copies: many times faster than a convolution with one channel on the CPU.
+    OpenCV's on a CPU; elsewhere, and where a gradient is asked for, a sum of shifted copies, which is many times faster
+    than a convolution with one channel.
     """
     taps = gaussian_taps(sigma_px)
     radius = len(taps) // 2
+    wants_gradient = maps.requires_grad and torch.is_grad_enabled()
+    if radius and maps.device.type == "cpu" and maps.dtype == torch.float32 and dims == (-2, -1) and not wants_gradient:
+        return _gaussian_blur_by_opencv(maps.detach(), taps)
     for dim in dims if radius else ():
         size = maps.shape[dim]
         before, after = mirror_ends(maps, dim, radius, radius)
@@ -306,3 +311,15 @@ def gaussian_blur(maps: Tensor, sigma_px: float, dims: tuple[int, int] = (-2, -1
         for k in (k for k in range(len(taps)) if k != radius):
             maps.add_(padded.narrow(dim, k, size), alpha=taps[k])
     return maps
+
+
+def _gaussian_blur_by_opencv(maps: Tensor, taps: tuple[float, ...]) -> Tensor:
+    import cv2
+
+    blurred = torch.empty(maps.shape)  # rows one after the other, as OpenCV writes them
+    weights = np.array(taps, np.float32)
+    size = maps.shape[-2:]
+    pairs = zip(maps.contiguous().numpy().reshape(-1, *size), blurred.numpy().reshape(-1, *size), strict=True)
+    for before, after in pairs:
+        cv2.sepFilter2D(before, -1, weights, weights, dst=after, borderType=cv2.BORDER_REFLECT)
+    return blurred

@@ -37,7 +37,7 @@ class Guess:
     @property
     def numbers(self) -> tuple[float, ...]:
         """All of it, for comparing guesses."""
-        known = (value for value in vars(self.camera).values() if value is not None)
+        known = [value for value in vars(self.camera).values() if value is not None]
         lens = (torch.as_tensor(value, dtype=torch.float64).flatten().tolist() for value in known)
         return (*self.focus_distances, *(number for values in lens for number in values))
 

@@ -19,6 +19,8 @@ from focalsweep.sweep.volume import plan_sweep, sweep_coc_px, tile_spectra
 from focalsweep.sweep.workers import map_chunks
 from focalsweep.types import DepthGrid, FocalStack
 
+PARTS = 2  # that the planes are done in, side by side on two cores: on small pictures smaller ones only add calls
+
 
 class _Chunk(NamedTuple):
     """Of some planes: the spectra over half of the frequencies, and what the other frames make of them."""
@@ -45,7 +47,7 @@ class OneFocus:
         self._statistics = cost.measure(stack.images)
         self._psf = find_psf(cost.psf)
         self._spectra = tile_spectra(stack.images, tile, cost, self._plan.grid)
-        step = self._plan.planes_at_once
+        step = -(-count // PARTS)
         self._chunks = [self._others(slice(i, min(i + step, count))) for i in range(0, count, step)]
 
     def _others(self, planes: slice) -> _Chunk:

@@ -106,3 +106,12 @@ def test_psf_by_name() -> None:
     assert find_psf("gaussian") == Gaussian()
     assert find_psf(torch.add) is torch.add
     assert_one_sentence(message_of(lambda: find_psf("hexagon"), ValueError), "'hexagon'", "disk", "gaussian")
+
+
+def test_the_table_of_the_disk_is_as_exact_as_the_function() -> None:
+    x = torch.linspace(-300, 300, 20001)
+    exact = jinc(x.double())  # by the integral
+    torch.testing.assert_close(jinc(x), exact.float(), atol=2e-6, rtol=0)
+    beyond = torch.linspace(0, 600, 2001)  # beyond its end
+    torch.testing.assert_close(jinc(beyond), jinc(beyond.double()).float(), atol=2e-6, rtol=0)
+    assert float(jinc(torch.zeros(2000)).sub(1).abs().max()) == 0

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from focalsweep import Camera, Disk, FocalStack, Gaussian, PaperCost, ReblurCost, cost_volume
-from focalsweep.sweep.costs import find_cost, gaussian_taps
+from focalsweep.sweep.costs import find_cost, gaussian_blur, gaussian_taps
 from focalsweep.sweep.deconvolution import fourier_grid
 from focalsweep.sweep.statistics import NOISE_FLOOR, haar_details, stack_statistics
 from tests.errors import assert_one_sentence, message_of
@@ -199,3 +199,15 @@ def test_gradient_reaches_the_planes() -> None:
     assert torch.autograd.gradcheck(
         lambda d: cost_volume(stack, d, cost)[:, ::3, ::4], (depths,), eps=1e-7, atol=2e-4, rtol=1e-3
     )
+
+
+def test_the_window_of_opencv_is_that_of_torch() -> None:
+    maps = torch.rand(2, 3, 21, 35)
+    plain = gaussian_blur(maps.clone().requires_grad_(), 2.0)  # with a gradient: shifted copies
+    assert plain.requires_grad
+    torch.testing.assert_close(gaussian_blur(maps, 2.0), plain.detach(), atol=2e-6, rtol=0)
+    turned = gaussian_blur(maps.mT, 2.0)  # in another order in memory
+    torch.testing.assert_close(turned, gaussian_blur(maps, 2.0).mT, atol=2e-6, rtol=0)
+    small = torch.rand(1, 1, 5, 7)  # narrower than the window
+    expected = gaussian_blur(small.double(), 2.0).float()
+    torch.testing.assert_close(gaussian_blur(small, 2.0), expected, atol=2e-6, rtol=0)

@@ -7,7 +7,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep.optics.thin_lens import coc_px
 from focalsweep.types import Camera
@@ -21,6 +20,7 @@ from focalsweep_research.benchmark.renderer import (
     scene_of,
 )
 from focalsweep_research.benchmark.scenes import camera_axes, random_rotation
+from tests.errors import assert_one_sentence, message_of
 
 mitsuba = pytest.importorskip("mitsuba", reason="Mitsuba comes with pip install 'focalsweep-research'")
 

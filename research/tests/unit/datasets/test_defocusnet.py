@@ -7,10 +7,10 @@ import OpenEXR
 import pytest
 import tifffile
 import torch
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep import Camera, coc_px, linear_to_srgb
 from focalsweep_research.datasets.defocusnet import DefocusNet, benchmark_part
+from tests.errors import assert_one_sentence, message_of
 
 SIZE = 16
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.io import savemat
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep import Camera, Gaussian, coc_px, srgb_to_linear
 from focalsweep.results.layered import render_layered
 from focalsweep_research.datasets import nyu
 from focalsweep_research.datasets.nyu import CROPS, Nyu, NyuSetup, official_split, part_of
+from tests.errors import assert_one_sentence, message_of
 
 HEIGHT, WIDTH = 24, 32
 

@@ -7,12 +7,12 @@ import numpy as np
 from research.tests.unit.datasets.test_ddff import file  # noqa: F401
 from research.tests.unit.datasets.test_folder import write_stack
 from research.tests.unit.datasets.test_mobile_depth import write_scene
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.datasets.ddff import Ddff
 from focalsweep_research.datasets.folder import StackFolder
 from focalsweep_research.datasets.mobile_depth import MobileDepth
 from focalsweep_research.datasets.opening import open_dataset
+from tests.errors import assert_one_sentence, message_of
 
 
 def test_the_validation_part_of_ddff_12(file: Path) -> None:  # noqa: F811

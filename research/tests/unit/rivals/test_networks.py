@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.errors import assert_one_sentence, message_of
 from torch import nn
 
 import focalsweep
@@ -16,6 +15,7 @@ from focalsweep.methods.method import uninformed
 from focalsweep.methods.registry import GROUP, all_methods
 from focalsweep_research.rivals.answer import Answer, FrameCountError, near_to_far
 from focalsweep_research.rivals.networks import NETWORKS, VARIABLE, build, find_weights, load, predict, save
+from tests.errors import assert_one_sentence, message_of
 
 PUBLISHED_MILLIONS = {"ddff": 40.0, "defocusnet": 3.7, "aifdepthnet": 16.5, "aifdepthnet-aif": 16.5}
 TINY = {

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from research.tests.unit.training.toy import silent
-from tests.errors import assert_one_sentence, message_of
-from tests.rendering import RIGS, render_plane
 from torch import Tensor, nn
 
 from focalsweep import DepthGrid, FocalStack, coc_px
@@ -30,6 +28,8 @@ from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training.config import TrainingConfig, read_config
 from focalsweep_research.training.objectives import depth_at
 from focalsweep_research.training.run import build_network, build_objective, run_training
+from tests.errors import assert_one_sentence, message_of
+from tests.rendering import RIGS, render_plane
 
 SIZE = 32
 SMALL = {

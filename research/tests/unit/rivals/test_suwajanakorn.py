@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tests.rendering import RIGS, render_plane
 
 from focalsweep import Camera, DepthGrid, FocalStack, coc_px
 from focalsweep.methods.method import Options
@@ -11,6 +10,7 @@ from focalsweep.optics.light import linear_to_srgb
 from focalsweep_research.rivals import suwajanakorn
 from focalsweep_research.rivals.mrf import Labelling
 from focalsweep_research.rivals.suwajanakorn import _between_planes, reblur_costs, solve, stitch
+from tests.rendering import RIGS, render_plane
 
 SIZE = 48
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from research.tests.unit.training.toy import toy_config, toy_network
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.training.checkpoint import Checkpoint, read_checkpoint, restore, write_checkpoint
 from focalsweep_research.training.loop import make_optimizer
+from tests.errors import assert_one_sentence, message_of
 
 
 def toy_checkpoint() -> Checkpoint:

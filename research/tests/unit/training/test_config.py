@@ -5,10 +5,10 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.training.config import TrainingConfig, read_config
 from focalsweep_research.training.ours import build_cost
+from tests.errors import assert_one_sentence, message_of
 
 GOOD = 'network = "sweepnet"\ncost = "reblur"\nsteps = 100\nbatch_size = 4\nlearning_rate = 1e-3\n'
 

@@ -9,14 +9,14 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from tests.demo import FOLDER, demo_stack
-from tests.errors import assert_one_sentence, message_of
 
 from focalsweep_research.datasets.item import Item, Items
 from focalsweep_research.training import kinds
 from focalsweep_research.training.config import TrainingConfig
 from focalsweep_research.training.data import make_sources
 from focalsweep_research.training.objectives import uniform_in_depth
+from tests.demo import FOLDER, demo_stack
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 

@@ -20,13 +20,13 @@ import torch
 from PIL import Image
 from research.tests.unit.training.test_checkpoint import assert_same
 from research.tests.unit.training.toy import silent, toy_config, toy_loss, toy_network, toy_source
-from tests.errors import assert_one_sentence, message_of
 from torch import Tensor, nn
 
 from focalsweep_research.synthesis.sample import Sample
 from focalsweep_research.training import loop, processes
 from focalsweep_research.training.checkpoint import read_checkpoint
 from focalsweep_research.training.loop import channels_last, learning_rate_at, make_optimizer, train, update_average
+from tests.errors import assert_one_sentence, message_of
 
 ROOT = Path(__file__).parents[4]
 

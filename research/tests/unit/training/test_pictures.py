@@ -11,7 +11,6 @@ import pytest
 import torch
 from PIL import Image
 from research.tests.unit.training.toy import silent
-from tests.errors import assert_one_sentence, message_of
 from torch import Tensor, nn
 
 from focalsweep.model.papernet import PaperNet
@@ -31,6 +30,7 @@ from focalsweep_research.training.pictures import (
     strip,
 )
 from focalsweep_research.training.run import run_training
+from tests.errors import assert_one_sentence, message_of
 
 CPU = torch.device("cpu")
 CONFIG = """
