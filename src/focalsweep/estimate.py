@@ -156,13 +156,17 @@ def _estimate_frames(
     choice: Choice,
     planes: DepthGrid | None,
     trust: Trust,
+    lens: Lens,
     memory: int | None,
     device: torch.device,
     progress: Progress,
 ) -> Estimate:
     start = time.perf_counter()
-    profile, notes = choose_profile(trust.lens, frames.settings)
-    settings = _by_profile(frames.settings, profile)
+    profile, notes = choose_profile(lens, frames.settings)
+    settings = frames.settings
+    if profile:
+        settings = corrected_settings(settings, profile, aperture=same_aperture(profile, settings))
+        notes.append(note_of_profile(profile, settings, frames.settings, frames.size))
     planes, source = planes or choice.grid(), "the caller"
     _check_blur(settings, planes, frames.size)
     _check_focus(settings, planes)
@@ -179,7 +183,7 @@ def _estimate_frames(
         if planes is None:
             found, source = find_range(preview, choice.plane_count, extend=settings.unit is not None)
             planes = choice.grid(found) or found
-            planes = profile.apparent(planes, frames.settings, frames.size) if profile else planes
+            planes = profile.apparent(planes, known, frames.size) if profile else planes
         swept = with_frames(settings, chosen)
         scale = working_scale(swept, planes, frames.size)
         scale = 1.0 if scale > LEAST_REDUCTION else scale
@@ -422,6 +426,14 @@ def _as_heights(result: DepthResult, lens: StageLens) -> DepthResult:
         std=std.numpy(),
         record={**record, "planes": {**planes, **ends}, "positions": positions},
     )
+
+
+def _with_flat_field(result: DepthResult, profile: LensProfile, settings: FocalStack) -> DepthResult:
+    """Depth as it seems through a lens whose field is curved, and `raised` -> depth as it is."""
+    depth, std = profile.flatten_field(torch.from_numpy(result.depth), torch.from_numpy(result.std), settings)
+    focus = [1 / (1 / distance - profile.lift) for distance in result.record["focus_distances"]]
+    record = {**result.record, "focus_distances": focus, "lens": profile.to_json()}
+    return replace(result, depth=depth.numpy(), std=std.numpy(), record=record)
 
 
 def _projection_distance(stack: FocalStack) -> float | None:

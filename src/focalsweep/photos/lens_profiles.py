@@ -248,3 +248,13 @@ def same_aperture(profile: LensProfile, stack: FocalStack) -> bool:
     """Whether the photos have the f-number that the profile's blur was measured at."""
     told = as_setting("f_number", stack.metric_camera.f_number)
     return bool(((told / profile.f_number - 1).abs() < SAME_F_NUMBER).all())
+
+
+def note_of_profile(profile: LensProfile, corrected: FocalStack, told: FocalStack, size: tuple[int, int]) -> Sentence:
+    """One line on what a profile does to photos H W of these settings."""
+    low, high = profile.curvature_range(corrected, size)
+    blur = f"{profile.blur.value:.2f}" if same_aperture(profile, told) else "1 (it was made at another aperture)"
+    return Sentence(
+        "lens profile {name} ({title}): field curvature of {most:+.2g} 1/m taken out, blur times {blur}",
+        name=Path(profile.name).name or "as given", title=profile.title, most=max(low, high, key=abs), blur=blur,
+    )  # fmt: skip
