@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from focalsweep.errors import InputError, Sentence
-from focalsweep.photos.lens_profiles import AUTO, Lens
 from focalsweep.progress import Progress
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import measure_blur, refine_focus
@@ -29,7 +28,6 @@ class Trust:
     calibrate: str
     strict: bool
     known_distance: KnownDistance | None
-    lens: Lens = AUTO
 
 
 @dataclass(frozen=True, eq=False)
