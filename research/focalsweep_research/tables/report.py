@@ -373,6 +373,7 @@ TABLES: dict[str, Callable[[dict[str, Record]], str]] = {
     "layered": layered_table,
     "real-pairs": real_pairs_table,
     "lenses-rendered": rendered_lens_table,
+    "wave-optics": wave_optics_table,
     "lenses-carpet": carpet_table,
     "large-photos": large_photos_table,
     "photo-speed": photo_speed_table,

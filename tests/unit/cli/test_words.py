@@ -25,6 +25,8 @@ PYTHON_ALONE = {
 }
 """What neither the command line nor the page can get wrong."""
 NOT_ON_THE_PAGE = {
+    "at",
+    "widen",
     "alignment",
     "distances",
     "lens",
