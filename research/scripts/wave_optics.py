@@ -8,6 +8,7 @@ the PSF in closed form nor the network has part in it.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from dataclasses import asdict, dataclass
@@ -181,7 +182,10 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=list(CASES))
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [row for name in asked.cases for row in run(name, CASES[name])]
+    before = json.loads(asked.output.read_text())["rows"] if asked.output.is_file() else []
+    rows = [row for row in before if row["case"] not in asked.cases]
+    rows += [row for name in asked.cases for row in run(name, CASES[name])]
+    rows.sort(key=lambda row: list(CASES).index(row["case"]))
     record = json_bytes({"benchmark": "wave optics", **describe(torch.device("cpu"), 0), "rows": rows})
     write_files({asked.output: lambda file: file.write(record)})
 

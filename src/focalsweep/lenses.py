@@ -145,6 +145,14 @@ class StageLens(RelativeLens):
         size = None if self.pixel_size is None else self.pixel_size / scale
         return replace(self, slope_px=self.slope_px * scale, pixel_size=size)
 
+    def with_aperture(self, numerical_aperture: float) -> StageLens:
+        """The same with an aperture that was measured, where the pixel's size in the specimen is known."""
+        if self.pixel_size is None:
+            raise ValueError("an aperture gives a blur in pixels where the pixel size is known: give it")
+        slope_px = self.height_unit * cone_px(numerical_aperture, self.pixel_size)
+        slope = torch.full_like(self.slope_px, slope_px) if isinstance(self.slope_px, Tensor) else slope_px
+        return replace(self, slope_px=slope, measure_blur=False, numerical_aperture=numerical_aperture)
+
     def scaled(self, factor: float) -> RelativeLens:
         raise ValueError("heights of a stage have no ratio to keep: scale the step and the pixel size instead")
 
@@ -241,17 +249,20 @@ class Stage:
         low, high = heights.min().item(), heights.max().item()
         unit = UNITS_A_RANGE * (high - low)
         origin = (low + high) / 2
-        pixel = self.specimen_pixel
-        if self.numerical_aperture is None or pixel is None:
-            lens = StageLens(GUESSED_BLUR_PX * UNITS_A_RANGE, unit, origin, True)
-        else:
-            slope = 2 * math.tan(math.asin(self.numerical_aperture)) / pixel  # px a metre
-            known = (self.numerical_aperture, pixel, self.wavelength)
-            lens = StageLens(slope * unit, unit, origin, False, *known)
+        lens = StageLens(
+            GUESSED_BLUR_PX * UNITS_A_RANGE, unit, origin, True, None, self.specimen_pixel, self.wavelength
+        )
+        if self.numerical_aperture is not None:
+            lens = lens.with_aperture(self.numerical_aperture)
         return 1 / (1 + (heights - origin) / unit), lens
 
 
 Lens = Camera | RelativeLens
+
+
+def cone_px(numerical_aperture: float, pixel_size: float) -> float:
+    """The diameter of an objective's cone of light, pixels for each metre out of focus."""
+    return 2 * math.tan(math.asin(numerical_aperture)) / pixel_size
 
 
 def unit_of(lens: Lens) -> Literal["m"] | None:

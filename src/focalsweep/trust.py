@@ -11,7 +11,7 @@ import torch
 from focalsweep.errors import InputError, Sentence
 from focalsweep.progress import Progress
 from focalsweep.results.result import DepthResult
-from focalsweep.sweep.calibration import measure_blur, refine_focus
+from focalsweep.sweep.calibration import measure_aperture, measure_blur, refine_focus
 from focalsweep.sweep.fit import Fit, check_fit
 from focalsweep.sweep.focus_order import find_direction
 from focalsweep.sweep.known_distance import KnownDistance, rescaled_grid, rescaling
@@ -108,6 +108,12 @@ def _measured(
     camera = settings.camera
     if isinstance(camera, StageLens) and not camera.measure_blur:
         return settings, preview, {}
+    if isinstance(camera, StageLens) and isinstance(preview.camera, StageLens) and camera.pixel_size:
+        aperture = measure_aperture(preview)
+        if aperture:
+            changed = replace(preview, camera=preview.camera.with_aperture(aperture))
+            settings = replace(settings, camera=camera.with_aperture(aperture))
+            return settings, changed, {"blur": {"numerical_aperture": aperture}}
     if isinstance(camera, RelativeLens):
         factor = measure_blur(preview)
         lens = camera.resized(factor)

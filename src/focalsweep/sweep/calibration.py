@@ -6,10 +6,13 @@ known of the lens, how fast blur grows. All take a batched stack of one, small a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
+from focalsweep.lenses import StageLens
 from focalsweep.progress import Progress
 from focalsweep.sweep.argmin import argmin_depth
 from focalsweep.sweep.costs import ReblurCost
@@ -29,6 +32,9 @@ TRIMMED_SHARE = 0.002  # share of them that may lie outside when a range is trim
 MARGIN = 0.08  # of the range, added at either end
 EXTENSION = 0.6  # of the range, in inverse depth
 ROUNDS = 5
+APERTURES = tuple(0.02 * 1.4**power for power in range(12))
+APERTURE_STEPS = (0.15, 0.05)  # of the logarithm, of the parabolas laid through the best one
+WIDEST_SHARE = 0.7  # of the picture, of blur over the range
 BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0, 41.0, 60.0)
 
 
@@ -122,6 +128,33 @@ def measure_blur(stack: FocalStack) -> float:
         return slopes[best]
     logs = [float(torch.tensor(slope).log()) for slope in slopes[best - 1 : best + 2]]
     return float(torch.tensor(_vertex(logs, values[best - 1 : best + 2])).exp())
+
+
+def measure_aperture(stack: FocalStack) -> float | None:
+    """The aperture that explains the frames of a stage best, by wave optics; None where none does.
+
+    The pixel's size in the specimen is known.
+    """
+    lens, widest_px = stack.camera, WIDEST_SHARE * max(stack.size)
+    assert isinstance(lens, StageLens)
+
+    def score(aperture: float) -> float:
+        return _misfit(replace(stack, camera=lens.with_aperture(aperture)))
+
+    within = [a for a in APERTURES if 1 < _blur_px(replace(stack, camera=lens.with_aperture(a))) < widest_px]
+    values = [score(aperture) for aperture in within]
+    if len(within) < 3:
+        return None
+    best = min(range(len(within)), key=values.__getitem__)
+    if best in (0, len(within) - 1):
+        return None
+    found = within[best]
+    for step in APERTURE_STEPS:
+        points = [math.log(found) - step, math.log(found), math.log(found) + step]
+        if math.exp(points[-1]) >= 1:
+            break
+        found = math.exp(_vertex(points, [score(math.exp(point)) for point in points]))
+    return found
 
 
 def _grid(near: float, far: float, count: int) -> DepthGrid:

@@ -1,14 +1,18 @@
 """Range, focus distances and blur that are read from the frames, on rendered stacks whose truth is known."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
 
+import focalsweep as fs
 from focalsweep import FocalStack
+from focalsweep.lenses import cone_px
+from focalsweep.optics.diffraction import Diffraction
 from focalsweep.sweep import calibration
-from focalsweep.sweep.calibration import find_range, measure_blur, refine_focus
+from focalsweep.sweep.calibration import find_range, measure_aperture, measure_blur, refine_focus
 from focalsweep.sweep.colour import project_to_dominant_colour
 from tests.demo import demo_stack
 from tests.rendering import RIGS, render_plane
@@ -174,3 +178,26 @@ def test_vertex() -> None:
     assert calibration._vertex([1.0, 2.0, 3.0], [value(x) for x in (1, 2, 3)]) == 1.0  # not beyond the points
     assert calibration._vertex([0.0, 0.5, 1.0], [-value(x) for x in (0, 0.5, 1)]) == 0.0  # opens down: the lowest
     assert calibration._vertex([0.0, 1.0, 2.0], [3.0, 2.0, 1.0]) == 2.0  # a line
+
+
+def test_an_aperture_is_measured_by_wave_optics() -> None:
+    """Two halves of texture at two heights, blurred by the objective's own transfer function."""
+    truth, pixel = 0.3, 0.35e-6
+    stage = fs.Stage(step=2.5e-6, pixel_size=pixel, numerical_aperture=truth)
+    psf = Diffraction(truth, pixel, stage.wavelength)
+    rng = torch.Generator().manual_seed(3)
+    fy, fx = torch.fft.fftfreq(96, dtype=torch.float64)[:, None], torch.fft.fftfreq(192, dtype=torch.float64)
+    white = torch.randn((96, 192), generator=rng, dtype=torch.float64)
+    texture = torch.fft.ifft2(torch.fft.fft2(white) / (torch.hypot(fy, fx) + 0.01)).real  # as surfaces have it
+    texture = 0.5 + 0.15 * (texture - texture.mean()) / texture.std()
+    places, heights = torch.tensor(stage.places(7)), torch.tensor([5e-6, 9e-6])
+    frames = torch.zeros((7, 1, 96, 192))
+    for number, place in enumerate(places.tolist()):
+        for part, height in enumerate(heights.tolist()):
+            cone = torch.tensor(cone_px(truth, pixel) * abs(height - place), dtype=torch.float64)
+            blurred = torch.fft.ifft2(torch.fft.fft2(texture) * psf(cone, fy, fx)).real
+            columns = slice(96 * part, 96 * part + 96)
+            frames[number, 0, :, columns] = blurred[:, columns].float()
+    frames += 0.003 * torch.randn(frames.shape, generator=rng)
+    unknown = fs.FocalStack(frames.clamp(0, 1), camera=replace(stage, numerical_aperture=None)).as_batch()
+    assert measure_aperture(unknown) == pytest.approx(truth, rel=0.05)
