@@ -222,7 +222,9 @@ def _describe(stack: FocalStack, result: DepthResult) -> str:
     if isinstance(camera, Camera) and isinstance(camera.focal_length, float):
         words.append(f"{camera.focal_length * 1e3:.3g} mm")
         if isinstance(camera.f_number, float):
-            words[-1] += f" f/{camera.f_number:.3g}"
+            told = result.record.get("settings", {}).get("f_number") or {}
+            stop, effective = told.get("value", camera.f_number), f"{camera.f_number:.3g}"
+            words[-1] += f" f/{stop:.3g}" + (f", blurs like f/{effective}" if f"{stop:.3g}" != effective else "")
     if "method" in result.record:
         words.append(f"method {result.record['method']}, {result.planes.count} planes")
     return "   \N{MIDDLE DOT}   ".join(words)

@@ -34,7 +34,7 @@ EXTENSION = 0.6  # of the range, in inverse depth
 ROUNDS = 5
 APERTURES = tuple(0.02 * 1.4**power for power in range(12))
 APERTURE_STEPS = (0.15, 0.05)  # of the logarithm, of the parabolas laid through the best one
-WIDEST_SHARE = 0.7  # of the picture, of blur over the range
+WIDEST_SHARE = 1.0  # of the picture, of blur over the range
 BLURS_PX = (2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 19.0, 28.0, 41.0, 60.0)
 
 
@@ -146,7 +146,7 @@ def measure_aperture(stack: FocalStack) -> float | None:
     if len(within) < 3:
         return None
     best = min(range(len(within)), key=values.__getitem__)
-    if best in (0, len(within) - 1):
+    if best == 0:
         return None
     found = within[best]
     for step in APERTURE_STEPS:

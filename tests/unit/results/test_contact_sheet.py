@@ -193,3 +193,9 @@ def test_batches_and_tiny_sheets_are_refused() -> None:
     batch = FocalStack(torch.rand((2, 3, 3, 8, 8)), [0.4, 1.0, 2.0], Camera(0.05, 2.8, 5e-4))
     assert_one_sentence(message_of(lambda: contact_sheet(batch, result()), ValueError), "one stack", "batch")
     assert_one_sentence(message_of(lambda: contact_sheet(frames(2), result(), width_px=500), ValueError), "800", "500")
+
+
+def test_an_aperture_that_was_calibrated_stands_beside_the_told_one(written: list[tuple[str, Sheet]]) -> None:
+    told = {**RECORD, "settings": {"f_number": {"value": 2.8, "source": "EXIF"}}}
+    contact_sheet(frames(3), result(camera=Camera(0.05, 2.2, 5e-4), record=told))
+    assert any("50 mm f/2.8, blurs like f/2.2" in words for words, _ in written)
