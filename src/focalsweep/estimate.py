@@ -190,6 +190,7 @@ def _estimate_frames(
         workspace = memory
         bound, warnings = None, settings.record.warnings
         if memory is not None and device.type == "cpu":
+            release_freed_memory()  # what the preview took
             bound, warnings = _bound(memory, swept, frames.size, channels)
             scale = min(scale, math.sqrt(bound.working_pixels / math.prod(frames.size)))
         progress("reading", 0.0)

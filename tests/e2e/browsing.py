@@ -43,8 +43,8 @@ sys.addaudithook(watch)
 from focalsweep.cli.main import main
 from focalsweep.web.visitors import Visitor
 run_in_time = Visitor.run
-async def run_and_linger(visitor, relative):
-    async for news in run_in_time(visitor, relative):
+async def run_and_linger(visitor, *settings):
+    async for news in run_in_time(visitor, *settings):
         yield news
     await asyncio.sleep(0.5)
 Visitor.run = run_and_linger

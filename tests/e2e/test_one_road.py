@@ -201,7 +201,7 @@ def test_every_entrance_writes_the_same(name: str, tmp_path: Path, run: Run) -> 
     first = written.pop("folder")
     assert {"depth.npz", "all_in_focus.png", "depth.png", "run.json"} <= set(first)
     assert first["run.json"]["unit"] == case.unit
-    assert set(first["run.json"]["measured"]) == ({case.measured} if case.measured else set())
+    assert set(first["run.json"]["measured"]) == {"calibration", *([case.measured] if case.measured else [])}
     for entrance, files in written.items():
         assert set(files) == set(first), entrance
         for file, content in first.items():
@@ -231,9 +231,12 @@ def test_what_has_no_unit_is_nowhere_written_in_metres(tmp_path: Path, run: Run)
         stack = fs.load_stack(folder, relative=True)
     assert stack.unit is None and "no unit" in repr(stack) and len(repr(stack)) < 160
     result = fs.estimate_depth(stack)
-    with pytest.warns(UserWarning, match="it needs metres"):
+    with pytest.warns(UserWarning, match="it needs depth in metres"):
         files = result.save(tmp_path / "out", exports=EXPORTS)
-    assert {path.name for path in files} == {"depth.npz", "depth.png", "all_in_focus.png", "run.json"}
+    whole = {"depth.npz", "depth.png", "all_in_focus.png", "run.json"}
+    assert {path.name for path in files} == whole | {"cloud.ply", "mesh.glb"}  # reliefs of a free scale
+    head = (tmp_path / "out" / "cloud.ply").read_bytes()[:400]
+    assert b"unit: relative; scale: free" in head and b"metre" not in head
     with np.load(tmp_path / "out" / "depth.npz") as saved:
         assert set(saved.files) == {"depth", "std", "confidence", "principal_point", "crop_offset"}
     record = json.loads((tmp_path / "out" / "run.json").read_text())

@@ -175,6 +175,7 @@ def run_bounded(shots: Path, memory: str) -> tuple[int, list[str], str, Path]:
     """The peak, the notes, standard error and the results of a run in a process of its own."""
     out = shots.parent / f"out{memory}"
     command = [sys.executable, "-c", PEAK, "depth", str(shots), "-o", str(out), "--device", "cpu", "--memory", memory]
+    command += ["--calibrate", "off"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr
     notes = json.loads((out / "run.json").read_text())["warnings"]
@@ -185,9 +186,9 @@ def run_bounded(shots: Path, memory: str) -> tuple[int, list[str], str, Path]:
 def test_a_run_keeps_its_bound(tmp_path: Path) -> None:
     """0.3 GB of Python and torch come first; without a bound the network alone takes 0.6 GB."""
     shots = large_stack(tmp_path / "shots", 640, 960)
-    peak, notes, _, out = run_bounded(shots, "700MB")
-    print(f"peak {peak / 2**20:.0f} MB of 700")
-    assert peak < 700 * 2**20
+    peak, notes, _, out = run_bounded(shots, "800MB")
+    print(f"peak {peak / 2**20:.0f} MB of 800")
+    assert peak < 800 * 2**20
     assert notes == []
     with np.load(out / "depth.npz") as saved:
         assert saved["depth"].shape == (640, 960)

@@ -25,6 +25,7 @@ DOCUMENTS = (
     "docs/paper.md",
     "docs/baselines.md",
     "docs/scale.md",
+    "docs/pictures.md",
     "docs/lenses.md",
     "docs/microscope.md",
     "docs/fit.md",

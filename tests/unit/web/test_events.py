@@ -30,7 +30,7 @@ async def others():
 
 async def both():
     beside = asyncio.create_task(others())
-    async for _ in run(SimpleNamespace(session_hash="a"), "[]", "lens", "", "", "", False):
+    async for _ in run(SimpleNamespace(session_hash="a"), "[]", "lens", "", "", "", False, "near-to-far"):
         pass
     beside.cancel()
 
