@@ -14,6 +14,7 @@ from focalsweep.cli.batch import batch
 from focalsweep.cli.calibrate import calibrate
 from focalsweep.cli.check import check
 from focalsweep.cli.console import say_error, say_note
+from focalsweep.cli.measure import measure
 from focalsweep.cli.refocus import refocus
 from focalsweep.errors import USER_ERRORS, note_of
 from focalsweep.version import __version__, commit
@@ -45,7 +46,7 @@ def every_command(
     """Metric depth from a focal stack: photos of one still scene, each focused at a different distance."""
 
 
-for command in (photos.depth, photos.inspect, calibrate, batch, refocus, check, photos.demo, web.web):
+for command in (photos.depth, photos.inspect, calibrate, batch, refocus, measure, check, photos.demo, web.web):
     app.command()(command)
 
 

@@ -53,6 +53,7 @@ FLAGS_OF_OTHERS = {
         "movie": "--movie",
         "size": "--size",
     },
+    "measure": {"profile": "--profile", "area": "--area"},
     "batch": {"address": "--ray", "cores": "--cores"},
     "web": {"host": "--host", "port": "--port", "auth": "--auth"},
 }

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from focalsweep.errors import InputError
+from focalsweep.lenses import StageLens
 from focalsweep.results.result import Array, DepthResult
 
 MICROMETRES = 1e6
@@ -59,10 +60,7 @@ def round_step(least: float) -> float:
 
 def specimen_pixel(result: DepthResult) -> float | None:
     """Metres in the specimen that a pixel shows, where they are known."""
-    said = result.record.get("settings", {}).get("stage", {})
-    size = said.get("pixel_size", {}).get("value")
-    magnification = said.get("magnification", {}).get("value") or 1.0
-    return None if size is None else float(size) / float(magnification)
+    return result.camera.pixel_size if isinstance(result.camera, StageLens) else None
 
 
 def profile(

@@ -95,7 +95,9 @@ def _lens_settings(lens: RelativeLens) -> dict[str, Any]:
     """How its blur grows, for whoever blurs the picture anew."""
     settings: dict[str, Any] = {"slope_px": as_setting("slope_px", lens.slope_px).detach().median().item()}
     if isinstance(lens, StageLens):
-        settings |= {"height_unit": lens.height_unit, "origin": lens.origin}
+        optional = ("numerical_aperture", "pixel_size", "wavelength")
+        known = {name: getattr(lens, name) for name in optional if getattr(lens, name) is not None}
+        settings |= {"height_unit": lens.height_unit, "origin": lens.origin, **known}
     return settings
 
 

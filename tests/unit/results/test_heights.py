@@ -14,15 +14,13 @@ from focalsweep.results.result import DepthResult
 from focalsweep.types import DepthGrid
 from tests.errors import assert_one_sentence, message_of
 
-RECORD = {"settings": {"stage": {"pixel_size": {"value": 5e-6}, "magnification": {"value": 10.0}}}}
-
 
 def made(heights: Any, **changes: Any) -> DepthResult:
     heights = np.asarray(heights, np.float32)
     fields: dict[str, Any] = {
         "depth": heights, "std": np.full_like(heights, 1e-7), "confidence": np.ones_like(heights),
-        "all_in_focus": np.zeros((*heights.shape, 3), np.float32), "camera": StageLens(90.0, 1e-4),
-        "planes": DepthGrid.uniform_in_inverse_depth(0.9, 1.1, 4), "record": RECORD,
+        "all_in_focus": np.zeros((*heights.shape, 3), np.float32), "camera": StageLens(90.0, 1e-4, pixel_size=0.5e-6),
+        "planes": DepthGrid.uniform_in_inverse_depth(0.9, 1.1, 4),
     }  # fmt: skip
     return DepthResult(**fields | changes)
 
