@@ -144,13 +144,12 @@ def test_points_without_a_unit_are_a_relief_as_wide_as_one() -> None:
 
 def test_points_of_a_stage_are_micrometres() -> None:
     heights = np.linspace(-3e-5, 5e-5, 60) * np.ones((40, 1))
-    said = {"settings": {"stage": {"pixel_size": {"value": 4e-6}, "magnification": {"value": 2.0}}}}
     fields = {
         "depth": heights.astype(np.float32),
         "camera": StageLens(40.0),
         "std": np.full((40, 60), 1e-6, np.float32),
     }
-    known = point_cloud(scene(np.ones((40, 60)), **fields, record=said))
+    known = point_cloud(scene(np.ones((40, 60)), **fields | {"camera": StageLens(40.0, pixel_size=2e-6)}))
     np.testing.assert_allclose(np.ptp(known.points, axis=0), [59 * 2, 39 * 2, 80], rtol=1e-5)
     np.testing.assert_allclose(known.std, 1)
     free = point_cloud(scene(np.ones((40, 60)), **fields)).points  # the size of a pixel is not known
