@@ -120,7 +120,7 @@ def test_snippets_of_the_readme(python: Python, tmp_path: Path) -> None:
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(snippets) >= 2
     before = f"import os, warnings; os.chdir({str(tmp_path)!r}); warnings.simplefilter('error')\n"
-    frames = "import numpy; frames = numpy.random.default_rng(0).random((3, 3, 48, 64))\n"
+    frames = 'import numpy; frames = numpy.random.default_rng(0).random((3, 3, 48, 64), dtype="float32")\n'
     script = tmp_path / "snippets.py"
     script.write_text(before + frames + "".join(snippets) + "print(result.unit, tuple(volume.shape))")
     done = python(script)
