@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,13 +22,15 @@ from focalsweep.methods.method import Method, Options, Predict
 from focalsweep.methods.registry import Choice, choose_method
 from focalsweep.model.weights import shipped_weights
 from focalsweep.optics.profile import LensProfile, corrected_settings, raised
-from focalsweep.optics.thin_lens import blur_slope_px, image_distance
+from focalsweep.optics.thin_lens import blur_slope_px
 from focalsweep.photos.frames import Frames, FramesInMemory, fitted, read_stack
 from focalsweep.photos.fusing import FrameWeights, fuse_frames
 from focalsweep.photos.lens_profiles import AUTO, OFF, Lens, choose_profile, note_of_profile, same_aperture
 from focalsweep.photos.photo_stack import Photos
 from focalsweep.photos.reading import open_photos
 from focalsweep.progress import Progress, part_of, renamed, silent
+from focalsweep.results.heights import as_heights
+from focalsweep.results.record import known_of, projection_distance, summary_of
 from focalsweep.results.result import DepthResult
 from focalsweep.sweep.calibration import find_range
 from focalsweep.sweep.colour import grey_for_sweep
@@ -40,8 +41,8 @@ from focalsweep.sweep.upsampling import upsample_guided
 from focalsweep.sweep.volume import sweep_coc_px
 from focalsweep.sweep.working_size import working_scale
 from focalsweep.trust import Trust, place_of, rescaled, settle
-from focalsweep.types import Camera, DepthGrid, DepthPrediction, FocalStack, StageLens
-from focalsweep.validation import as_setting, check_bytes
+from focalsweep.types import DepthGrid, DepthPrediction, FocalStack, StageLens
+from focalsweep.validation import check_bytes
 from focalsweep.version import versions
 
 Source = str | Path | Sequence[str | Path] | Photos | FocalStack
@@ -220,7 +221,7 @@ def _estimate_frames(
     if profile:
         result = _with_flat_field(result, profile, known)
     if isinstance(settings.camera, StageLens):
-        result = _as_heights(result, settings.camera)
+        result = as_heights(result, settings.camera)
     if trust.known_distance:
         result, measured["known_distance"] = rescaled(result, known, trust.known_distance)
     seconds = {
@@ -229,8 +230,8 @@ def _estimate_frames(
         "after_depth": time.perf_counter() - estimated,
     }
     warnings = (*notes, *settled.warnings, *warnings)
-    record = {**result.record, **_known_of(known, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
-    record["summary"] = _summary(result, settings.frame_count)
+    record = {**result.record, **known_of(known, measured, warnings), "fit": fit.to_json(), "seconds": seconds}
+    record["summary"] = summary_of(result, settings.frame_count)
     return Estimate(replace(result, record=record, fit=fit), stack)
 
 
@@ -334,15 +335,6 @@ def _bound(
     return bound, (*settings.record.warnings, warning)
 
 
-def _summary(result: DepthResult, frames: int) -> dict[str, Any]:
-    """A stack in a line of a table; metres stay empty where there are none."""
-    height, width = result.depth.shape
-    known = result.depth[np.isfinite(result.depth)] if result.unit == "m" else np.empty(0)
-    near, median, far = np.quantile(known, [0.005, 0.5, 0.995]).tolist() if known.size else (None, None, None)
-    size = {"frames": frames, "width": width, "height": height, "unit": result.unit}
-    return size | {"near_m": near, "median_m": median, "far_m": far}
-
-
 def _fused(frames: Frames, settings: FocalStack, result: DepthResult, progress: Progress) -> Tensor:  # H W C
     """The picture sharp all over, of frames with these settings and a result of any size."""
     slope_px = blur_slope_px(settings.focus_distances, settings.camera, settings.magnification)
@@ -383,7 +375,7 @@ def _result(
         camera=stack.camera,
         planes=swept,
         record=record,
-        projection_distance=None if stack.batched else _projection_distance(stack),
+        projection_distance=None if stack.batched else projection_distance(stack),
         principal_point=stack.principal_point,
         photo=stack.record.photo,
     )
@@ -410,57 +402,9 @@ def _at_full_size(
     )
 
 
-def _as_heights(result: DepthResult, lens: StageLens) -> DepthResult:
-    """Depth as a sweep of a stage counts it -> metres of height."""
-
-    def height(values: Any) -> Any:
-        return lens.heights(torch.as_tensor(values))
-
-    std = lens.height_std(torch.from_numpy(result.depth), torch.from_numpy(result.std))
-    planes = result.record["planes"]
-    ends = {name: height(planes[name]).tolist() for name in ("near", "far")}
-    record = {name: value for name, value in result.record.items() if name != "focus_distances"}
-    positions = height(result.record["focus_distances"]).tolist()
-    return replace(
-        result,
-        depth=height(result.depth).numpy(),
-        std=std.numpy(),
-        record={**record, "planes": {**planes, **ends}, "positions": positions},
-    )
-
-
 def _with_flat_field(result: DepthResult, profile: LensProfile, settings: FocalStack) -> DepthResult:
     """Depth as it seems through a lens whose field is curved, and `raised` -> depth as it is."""
     depth, std = profile.flatten_field(torch.from_numpy(result.depth), torch.from_numpy(result.std), settings)
     focus = [1 / (1 / distance - profile.lift) for distance in result.record["focus_distances"]]
     record = {**result.record, "focus_distances": focus, "lens": profile.to_json()}
     return replace(result, depth=depth.numpy(), std=std.numpy(), record=record)
-
-
-def _projection_distance(stack: FocalStack) -> float | None:
-    """The image distance that registered frames share (see focalsweep.results.geometry): the median over them."""
-    if not isinstance(stack.camera, Camera):
-        return None
-    distances = image_distance(stack.focus_distances, stack.camera.focal_length)
-    return (as_setting("magnification", stack.magnification) * distances).detach().median().item()
-
-
-def _known_of(settings: FocalStack, measured: dict[str, Any], warnings: Sequence[str]) -> dict[str, Any]:
-    """Every setting with where it came from, for run.json."""
-    known: dict[str, Any] = {"measured": measured, "warnings": list(warnings)}
-    record = settings.record
-    if record.settings:
-        known["settings"] = record.settings
-    if record.made_with:
-        known["made_with"] = record.made_with
-    if record.frames:
-        magnification = as_setting("magnification", settings.magnification).expand(settings.frame_count).tolist()
-        from_lens = settings.focus_distances.tolist()
-        known["frames"] = [
-            {**frame, "focus_distance_from_lens": distance, "magnification": by}
-            for frame, distance, by in zip(record.frames, from_lens, magnification, strict=True)
-        ]
-    if record.area:
-        rows, columns = record.area
-        known["area"] = {"rows": [rows.start, rows.stop], "columns": [columns.start, columns.stop]}
-    return known

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from focalsweep.errors import InputError
 from focalsweep.lenses import StageLens
@@ -16,6 +17,25 @@ from focalsweep.results.result import Array, DepthResult
 
 MICROMETRES = 1e6
 ROUND = (1, 2, 5, 10)
+
+
+def as_heights(result: DepthResult, lens: StageLens) -> DepthResult:
+    """Depth as a sweep of a stage counts it -> metres of height."""
+
+    def height(values: Any) -> Any:
+        return lens.heights(torch.as_tensor(values))
+
+    std = lens.height_std(torch.from_numpy(result.depth), torch.from_numpy(result.std))
+    planes = result.record["planes"]
+    ends = {name: height(planes[name]).tolist() for name in ("near", "far")}
+    record = {name: value for name, value in result.record.items() if name != "focus_distances"}
+    positions = height(result.record["focus_distances"]).tolist()
+    return replace(
+        result,
+        depth=height(result.depth).numpy(),
+        std=std.numpy(),
+        record={**record, "planes": {**planes, **ends}, "positions": positions},
+    )
 
 
 def height_tiff_bytes(result: DepthResult) -> bytes:
